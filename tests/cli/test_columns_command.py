@@ -52,7 +52,8 @@ def test_every_column_has_a_row_that_says_whether_it_can_be_released(table: Path
         "ratio": ["number", "0", "0 to 38", "no: 1 infinite value", "correct or drop these rows"],
         "region": [
             "text", "0", "", "no: text",
-            "leave it out of [columns] release, or name it in [columns.public] with a reason",
+            '[kinds.region] kind = "category", levels = ["…"], distance = 0.5; or leave it out of [columns] '
+            "release",
         ],
         "[red]": [
             "whole number", "0", "1 to 1", "no: the same in every row", "leave it out of [columns] release",

@@ -32,7 +32,7 @@ from support.staged import states
 from targetdp.cli import app
 
 RUN = ("privatize", "in.parquet", "out.parquet", "--B", "0.25", "--epsilon", "4")
-FLAGS = {"--model", "--csv",
+FLAGS = {"--model", "--csv", "--units",
     "--request", "--B", "--epsilon", "--desk", "--check", "--yes", "--force", "--engine", "--new-people",
     "--quiet", "--json", "--table", "--query",
 }  # fmt: skip

@@ -38,6 +38,7 @@ KNOWN = (
     "format", "guarantee", "conditions", "distances", "classic", "rows", "output", "desk", "ledger", "cells",
     "csv", "separator", "decimal", "thousands", "encoding", "quote", "same", "tab", "cp1252",
     "made_of", "number", "hash", "before", "after", "approvers", "agreed", "to", "at_most", "agreement",
+    "kinds", "levels", "other", "distance", "gap_distance", "yes", "no", "days", "days_from",
 )  # fmt: skip
 NASTY = (
     "", " ", "\x00", "../../etc/passwd", "a\nb", "=1+1", "</script><script>alert(1)</script>", "ñ" * 300,

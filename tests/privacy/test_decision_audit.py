@@ -26,6 +26,7 @@ from targetdp.release._decision._bits import Decided, Turns, batches_of, marks_o
 from targetdp.release._decision._question import Question
 from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._engine import _base
+from targetdp.table import Encoding
 
 Outcome = tuple[Any, ...]
 Law = dict[Outcome, Fraction]
@@ -81,7 +82,7 @@ class Release:
         self.epsilon, self.questions = epsilon, asks(*decisions, B=B, epsilon=epsilon).questions
         if score is not None:
             self.questions = tuple(Question(one.asked, score) for one in self.questions)
-        self.scoring = scoring_of(self.questions, {})
+        self.scoring = scoring_of(self.questions, Encoding())
         own = self.questions[0].score
         self.law = Decision(B=B, epsilon=epsilon, score=own, programs=len(self.questions)).law()
         scaled = ColumnScales(np.zeros(1), np.ones(1), "declared")

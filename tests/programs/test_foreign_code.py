@@ -89,7 +89,7 @@ def test_whoever_runs_it_can_allow_it(tmp_path: Path, mark: Path) -> None:
 
 @pytest.mark.parametrize("said", ["allow_code", "_allow_code", "allow-code", "context.allow_code"])
 def test_a_file_cannot_allow_itself(said: str, tmp_path: Path, mark: Path) -> None:
-    with pytest.raises(ValueError, match="Extra inputs are not permitted"):
+    with pytest.raises(ValueError, match="is no field"):
         read_program_file(program(tmp_path, **{said: True}))
     assert not mark.exists()
 

@@ -124,7 +124,7 @@ def test_everything_about_every_column_is_said_at_once(tmp_path: Path) -> None:
     raw["name"] = [f"{name} " if i == 5 else name for i, name in enumerate(raw["name"])]
     made = proposed(tmp_path, pa.table(raw), id_column="name")
     said = "\n".join(made.notes)
-    for part in ("region: ", "flat: ", "seen: ", "age: ", "ids: "):
+    for part in ("region ", "flat ", "seen ", "age ", "ids: "):
         assert part in said
     assert made.released == (*FEATURES, "age")
     assert made.with_gaps == ("age",)

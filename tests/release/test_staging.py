@@ -15,7 +15,7 @@ import pytest
 from support.certificates import certificate_by
 from support.release import hidden, snapshot
 from targetdp.release import Certificate, certificate_path
-from targetdp.release._certificate._written import File, Output
+from targetdp.release._certificate._parts import File, Output
 from targetdp.release._staging import Staging, page_path
 
 CALLS = ("rename", "replace", "unlink", "mkdir", "rmdir", "fsync", "open", "close")

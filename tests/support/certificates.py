@@ -11,8 +11,8 @@ import numpy as np
 from support.release import FEATURES, make_desk, new_policy, request_of, write_scales
 from targetdp.normalization import ColumnScales
 from targetdp.release import Certificate, Desk
-from targetdp.release._certificate._certificate import LedgerMark, make_certificate
-from targetdp.release._certificate._written import File, Output
+from targetdp.release._certificate._certificate import make_certificate
+from targetdp.release._certificate._parts import File, LedgerMark, Output
 from targetdp.release._prepare import prepare
 from targetdp.release._terms import make_terms
 

@@ -18,6 +18,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp._core import Floats
+from targetdp._files import toml_key, toml_value
 from targetdp.cli import main
 from targetdp.release import (
     Certificate,
@@ -98,7 +99,8 @@ def policy_text(
     spelling: Mapping[str, Any] | None = None,
     public: Mapping[str, str] | None = None,
     decide: Sequence[str] | None = None,
-    gaps: Mapping[str, float] | None = None,
+    gaps: Mapping[str, float | str] | None = None,
+    kinds: Mapping[str, Mapping[str, Any]] | None = None,
     scales: str = "public",
     share: float | None = None,
     limit: Sequence[float] | Mapping[str, Any] = LIMIT,
@@ -119,6 +121,7 @@ def policy_text(
         "id.spelling": spelling or {},
         "columns": {"release": list(features), "decide": decide},
         "columns.public": public or {},
+        **{f"kinds.{toml_key(column)}": kind for column, kind in (kinds or {}).items()},
         "gaps": gaps or {},
         "scales": {"source": scales, "share": share},
         "limit": limit
@@ -140,12 +143,12 @@ def policy_text(
 
 
 def _lines(fields: Mapping[str, Any]) -> list[str]:
-    # JSON's texts, numbers, truth values and lists are TOML's, too.
-    return [f"{json.dumps(name)} = {json.dumps(_plain(v))}" for name, v in fields.items() if v is not None]
+    return [f"{toml_key(name)} = {_toml(value)}" for name, value in fields.items() if value is not None]
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def _toml(value: Any) -> str:
+    """What no policy can say is written all the same: to be refused."""
+    return str(value) if value == float("inf") else toml_value(value)
 
 
 def make_desk(folder: Path, features: Sequence[str] = FEATURES, *, at: str = "desk", **policy: Any) -> Desk:

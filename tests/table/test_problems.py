@@ -15,9 +15,10 @@ def test_lines_are_aligned_as_the_style_shows_them() -> None:
         problem_with("topups", "gaps", "812 gaps"),
     ]  # fmt: skip
     assert problem_lines(problems) == (
-        "  region     text      leave it out of [columns] release, or name it in [columns.public] with a "
-        "reason",
-        "  last_seen  date      convert it to numbers first, or leave it out of [columns] release",
+        '  region     text      [kinds.region] kind = "category", levels = ["…"], distance = 0.5; or leave '
+        "it out of [columns] release",
+        '  last_seen  date      [kinds.last_seen] kind = "date", days_from = "2026-01-01", days = 28; or '
+        "leave it out of [columns] release",
         "  topups     812 gaps  [gaps] topups = 0",
     )
 
@@ -42,7 +43,7 @@ def test_many_columns_of_one_kind_are_one_line_with_one_remedy(count: int) -> No
 def test_many_columns_of_other_kinds_are_spoken_of_as_many() -> None:
     lines = problem_lines([problem_with(f"c{i}", "text", "text") for i in range(13)])
     assert lines[0].endswith(
-        "leave them out of [columns] release, or name them in [columns.public] with a reason"
+        '[kinds.…] kind = "category", levels = ["…"], distance = 0.5; or leave them out of [columns] release'
     )
 
 

@@ -3,11 +3,14 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 MOST_PROBLEMS = 8
 """How many problems a message names: a file of thousands of lines may have one in each."""
@@ -17,7 +20,7 @@ DEEPEST = 20
 
 _TOO_DEEP = f"it has more than {DEEPEST} tables or lists inside each other"
 _LONG_KEY = re.compile(rf"""(?m)^[ \t\[]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{DEEPEST}}}""")
-_LONGEST_VALUE = 200
+_LONGEST_VALUE, _MOST_NAMED = 200, 12
 _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
@@ -83,18 +86,94 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
     lines = []
     problems = error.errors()
     for problem in problems[:MOST_PROBLEMS]:
-        place = ".".join(str(part) for part in problem["loc"])
+        parts, fields = _place_in(model, problem["loc"])
+        place, kind, context = ".".join(parts), problem["type"], problem.get("ctx", {})
         message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-        if not place or message.startswith(place):
+        if kind == "extra_forbidden":
+            lines.append(f"{place} is no field: {did_you_mean(parts[-1], fields) or _one_of(fields)}")
+        elif kind in {"union_tag_not_found", "union_tag_invalid"}:
+            name = context["discriminator"].strip("'")
+            tags = [tag for tag, _ in fields.items()] or [context.get("expected_tags", "")]
+            given = context.get("tag")
+            told = f"{place}.{name} " + ("must be given" if given is None else f"= {given!r}")
+            lines.append(f"{told}: {did_you_mean(given or '', tags) or _one_of(tags)}")
+        elif not place or message.startswith(place):
             lines.append(message)
-        elif problem["type"] == "missing":
-            field = None if model is None else model.model_fields.get(place)
-            lines.append(f"{place} must be given" + (f": {field.description}" if field is not None else ""))
+        elif kind == "missing":
+            field = fields.get(parts[-1])
+            said = getattr(field, "description", None)
+            lines.append(f"{place} must be given" + (f": {said}" if said else ""))
         else:
             lines.append(f"{place} = {shown(problem.get('input'))}: {message}")
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"and {len(problems) - MOST_PROBLEMS:,} more problems")
     return "; ".join(lines)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Ask whether another name was meant.
+
+    Args:
+        name: What was given; somebody else may have written it.
+        names: What there is.
+
+    Returns:
+        A question, or nothing if no name is near.
+
+    Example:
+        >>> did_you_mean("relese", ["release", "decide"])
+        "did you mean 'release'?"
+    """
+    by_lower = {one.lower(): one for one in names}
+    close = get_close_matches(name[:_LONGEST_VALUE].lower(), by_lower, n=1, cutoff=0.7)
+    return f"did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def _one_of(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = ", …" if len(listed) > _MOST_NAMED else ""
+    return f"it may be {', '.join(listed[:_MOST_NAMED])}{more}" if listed else "leave it out"
+
+
+def _place_in(model: Any, loc: Sequence[int | str]) -> tuple[list[str], dict[str, Any]]:
+    """Where a problem is, without the tags of unions, and what there may be in that place."""
+    here, parts, fields = model, [], dict[str, Any]()
+    for part in loc:
+        here, kind = _plain(here)
+        fields = {}
+        if isinstance(kind, dict):  # models by their tags, of which pydantic names the one
+            fields, here = kind, kind.get(str(part))
+            if here is not None:
+                continue
+        elif isinstance(here, type) and issubclass(here, BaseModel):
+            fields = dict(here.model_fields)
+            field = fields.get(str(part))
+            here = None if field is None else field
+        else:
+            inner = get_args(here)
+            here = inner[1] if get_origin(here) is dict else inner[0] if inner else None
+        parts.append(str(part))
+    kind = _plain(here)[1]
+    return (parts or [""]), (kind if isinstance(kind, dict) else fields)
+
+
+def _plain(here: Any) -> tuple[Any, Any]:
+    """A type without what is written around it; of models that differ in a tag, all by their tags."""
+    tag = getattr(here, "discriminator", None)
+    if isinstance(here, FieldInfo):
+        here = here.annotation
+    while get_origin(here) is Annotated:
+        tag = next(
+            (one.discriminator for one in get_args(here)[1:] if getattr(one, "discriminator", None)), tag
+        )
+        here = get_args(here)[0]
+    if get_origin(here) in {Union, UnionType}:
+        inner = [one for one in get_args(here) if one is not type(None)]
+        if isinstance(tag, str):
+            return here, {get_args(one.model_fields[tag].annotation)[0]: one for one in inner}
+        if len(inner) == 1:
+            return _plain(inner[0])
+    return here, None
 
 
 def _summary_only(schema: dict[str, Any]) -> None:
@@ -196,3 +275,19 @@ def toml_value(value: Any) -> str:
     if value is None:
         raise ValueError("TOML has no word for nothing: leave the field out")
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def one_line(text: str) -> str:
+    r"""Keep a text on the line that it stands in: a comment, say, may hold anything.
+
+    Args:
+        text: Anything; somebody else may have written it.
+
+    Returns:
+        The same with a space in place of what is not printable.
+
+    Example:
+        >>> one_line("one\ntwo")
+        'one two'
+    """
+    return "".join(c if c.isprintable() else " " for c in text)

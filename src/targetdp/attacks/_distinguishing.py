@@ -102,7 +102,7 @@ def _scaled_alike(one: "JoinedTables", two: "JoinedTables") -> bool:
     first, second = one.certificate, two.certificate
     if first is None or second is None:
         return False
-    return first.scales.values == second.scales.values and first.gaps == second.gaps
+    return (first.scales.values, first.gaps, first.kinds) == (second.scales.values, second.gaps, second.kinds)
 
 
 @attack(

@@ -175,8 +175,8 @@ def join_tables(
     """
     proof = _certificate(released, certificate, public_key)
     names = _features(original, released, id_column, proof, features)
-    gaps = {} if proof is None else proof.gaps
-    mine = read_people("table", original, id_column, names, gaps=gaps, progress=progress)
+    encoding = None if proof is None else proof.encoding
+    mine = read_people("table", original, id_column, names, encoding=encoding, progress=progress)
     shown = names if proof is None else proof.released
     private = read_people(
         "table",
@@ -198,7 +198,7 @@ def join_tables(
     if holdout is not None:
         if outside is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
-        aside = read_people("table", holdout, id_column, names, gaps=gaps, progress=progress)
+        aside = read_people("table", holdout, id_column, names, encoding=encoding, progress=progress)
         aside_ids = _as_released(aside.ids, f"holdout {holdout}", proof, desk)
         if not further:
             _check_holdout(aside_ids, private.ids, holdout)
@@ -271,7 +271,8 @@ def _features(
         raise ValueError(f"features names {', '.join(names)}: each column once, and not the id ({id_column})")
     if not names:
         raise ValueError(f"original {original} and release {released} share no column but the id")
-    check_columns(ours, f"original {original}", features=names)
+    sources = names if proof is None else proof.sources
+    check_columns(ours, f"original {original}", features=sources)
     check_columns(theirs, f"release {released}", features=names if proof is None else proof.released)
     return names
 

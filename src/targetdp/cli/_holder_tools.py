@@ -31,7 +31,7 @@ from targetdp.cli._console import (
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from targetdp.table import Column
+    from targetdp.table import Column, Source
 # `targetdp scales`: learn column scales from public data, or say that they are confidential.
 
 
@@ -43,7 +43,7 @@ def scales(
             metavar="TABLE...",
         ),
     ],
-    features: Annotated[str, typer.Option(help="columns to scale: a,b,c or @FILE")],
+    features: Annotated[str, typer.Option(help="columns to scale: a,b,c (* stands for anything) or @FILE")],
     source: Annotated[
         Literal["public", "confidential"],
         typer.Option(
@@ -83,7 +83,7 @@ def scales(
 
     from targetdp.normalization import scales_text
     from targetdp.release import learn_scales, people_in, remember_people
-    from targetdp.table import guess_id, open_source, profile_table
+    from targetdp.table import columns_like, guess_id, open_source, profile_table
 
     if source == "public" and not (reason and reason.strip()):
         raise ValueError(
@@ -91,10 +91,10 @@ def scales(
         )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
-    wanted = names(features) or ()
     left_out = people = None
     with opened_table(table, from_table, query, csv=csv) as given, Bar(quiet=quiet) as bar:
         column = id or guess_id(profile_table(given))
+        wanted = columns_like(names(features) or (), [name for name in given.columns if name != column])
         if without is not None:
             theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
             if column is None or theirs is None:
@@ -150,6 +150,9 @@ def columns(
     only_names: Annotated[
         bool, typer.Option("--names", help="print names only, one in each line, to edit and give to @FILE")
     ] = False,
+    levels: Annotated[
+        str | None, typer.Option(help="print the levels of this column, to declare them: data of people")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
@@ -157,7 +160,11 @@ def columns(
 
     left_out = names(without) or ()
     with opened_table(table, from_table, query, csv=csv) as source:
-        check_columns(source.columns, f"input {source}", without=left_out)
+        named = [] if levels is None else [levels]
+        check_columns(source.columns, f"input {source}", without=left_out, levels=named)
+        if levels is not None:
+            _show_levels(source, levels)
+            return
         shown = [name for name in source.columns if name not in left_out]
         if only_names:
             emit("\n".join(shown))
@@ -188,6 +195,21 @@ def columns(
         remedy = problem["remedy"] if problem else ""
         report.add_row(*cells(about["name"], about["type"], f"{about['gaps']:,}", ends, can, remedy))
     out().print(report, highlight=False)
+
+
+def _show_levels(table: "Source", column: str) -> None:
+    """The values of a column as a line of policy.toml, those that most people have first."""
+    from targetdp._files import toml_key, toml_value
+    from targetdp.table import levels_of
+
+    found, more = levels_of(table, column)
+    tell(EYES)
+    tell(
+        f"[kinds.{toml_key(column)}] in policy.toml, as far as these may be public; the most frequent first:"
+    )
+    emit(f"levels = {toml_value(found)}")
+    if more:
+        tell(f"and more than {len(found):,}: give a level for all others, other = …")
 
 
 def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:

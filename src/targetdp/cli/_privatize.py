@@ -26,6 +26,8 @@ from targetdp.cli._console import (
 from targetdp.cli._endings import Outcome, ending_record
 
 if TYPE_CHECKING:
+    from targetdp.release import Request
+
     EngineName = str
 else:
     EngineName = Literal[declared("targetdp.release._engine")]
@@ -57,6 +59,9 @@ def privatize(
     check: Annotated[bool, typer.Option("--check", help="only look: nothing changes")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="ask nothing")] = False,
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
+    units: Annotated[
+        Path | None, typer.Option(help="also write the rows in the table's own units, to this file")
+    ] = None,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
     csv: Annotated[
@@ -73,7 +78,7 @@ def privatize(
     It shows what would go out, at what price, and asks before anything is charged.
     """
     tables, output = _tables_and_output(names, check=check)
-    from targetdp.table import Elsewhere, find_files, open_source, table_named
+    from targetdp.table import Elsewhere, find_files, is_stored, local_path, open_source, table_named
 
     table = table_named(tables, table=from_table, query=query)
     # What is no table is refused at once, before anything slow is imported.
@@ -86,13 +91,13 @@ def privatize(
         if yes and not check:  # a timer's; a slip of the hand is answered at once
             _log_waiting(desk, error)
         raise
-    from targetdp.release import Desk, make_request, read_request
+    from targetdp.release import Desk, certificate_path, must_have_units
 
-    if request is not None and (B is not None or epsilon is not None):
-        raise ValueError("--B and --epsilon are the request's: leave them out, or give no --request")
-    if request is None and (B is None or epsilon is None):
-        raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
-    asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
+    asked = _asked(request, B, epsilon)
+    if units is not None and output is not None:
+        again = not is_stored(output) and certificate_path(local_path(output)).exists()
+        must_be_free("units", units, force=force or again)  # a timer finds both there
+        must_have_units(asked.release, units, Path(output))
     opened = Desk.open(desk)
     usual = opened.policy.csv if csv is None else csv
     source = table if isinstance(table, Elsewhere) else open_source(table, csv=usual, keep_words=True)
@@ -104,7 +109,7 @@ def privatize(
     if check or output is None:
         _look(source, given, shown)
     else:
-        _release(source, output, given, shown, force=force)
+        _release(source, output, given, shown, units, force=force)
 
 
 def _look(source: Any, given: dict[str, Any], shown: "_Shown") -> None:
@@ -119,9 +124,14 @@ def _look(source: Any, given: dict[str, Any], shown: "_Shown") -> None:
     shown.end("possible", _POSSIBLE, {"look": seen.record()})
 
 
-def _release(source: Any, output: str, given: dict[str, Any], shown: "_Shown", *, force: bool) -> None:
+def _release(
+    source: Any, output: str, given: dict[str, Any], shown: "_Shown", units: Path | None, *, force: bool
+) -> None:
     """Release, or find that it was done before."""
-    from targetdp.release import AlreadyReleased, PublishedButUnsettledError, privatize
+    from targetdp.release import AlreadyReleased, PublishedButUnsettledError, fetched, privatize
+    from targetdp.release import write_in_units as in_units
+
+    further: tuple[str, ...] = ()
 
     try:
         with shown.bar as bar:
@@ -136,11 +146,29 @@ def _release(source: Any, output: str, given: dict[str, Any], shown: "_Shown", *
         raise
     own = {"rows_clipped": done.clipped, "rows_without_answer": done.without_answer}
     seen = {"look": done.look.record(), "for_the_data_holder_only": own}
+    what = "its summary" if units is None else f"{units}, in the table's own units,"
     try:
-        shown.end("released", _in_words(done), _summary(done.place, done.certificate) | seen, _further(done))
+        if units is not None:
+            with fetched(output) as place:
+                in_units(place, done.certificate, units, force=force)
+            what = "its summary"
+            further = (f"in the table's own units: {units} (not certified: computed from it)",)
+        told = _summary(done.place, done.certificate) | seen
+        shown.end("released", _in_words(done), told, [*_further(done), *further])
     except (OSError, ValueError, KeyboardInterrupt) as error:
-        lost = f"the release IS published ({done.place}); only its summary was lost: {error}"
+        lost = f"the release IS published ({done.place}); only {what} was lost: {error}"
         raise PublishedError(lost) from error
+
+
+def _asked(request: Path | None, B: float | None, epsilon: float | None) -> "Request":
+    """What is asked for: by a file, or at this desk."""
+    from targetdp.release import make_request, read_request
+
+    if request is not None and (B is not None or epsilon is not None):
+        raise ValueError("--B and --epsilon are the request's: leave them out, or give no --request")
+    if request is None and (B is None or epsilon is None):
+        raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
+    return read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
 
 
 def _tables_and_output(names: list[str], *, check: bool) -> tuple[list[str], str | None]:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import PublicKey, cells, emit, out, tell
+from targetdp.cli._console import PublicKey, cells, emit, must_be_free, out, tell
 from targetdp.cli._endings import STRANGER
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def verify(
     desk: Annotated[
         Path | None, typer.Option("--desk", help="for the data holder: also look it up in this desk's ledger")
     ] = None,
+    units: Annotated[
+        Path | None, typer.Option(help="if it holds, write its rows in the table's own units to this file")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """Check a release: who signed it, its files and values, and every number derived again from the noise.
@@ -38,10 +41,14 @@ def verify(
     but the signer, whom nobody has named (targetdp key trust); 1 something does not hold; 2 there is no
     certificate.
     """
-    from targetdp.release import fetched
+    from targetdp.release import certificate_path, fetched, read_certificate, write_in_units
 
+    if units is not None:
+        must_be_free("units", units, force=False)
     with fetched(output) as place:
         found = _verified(place, certificate, public_key, request, desk)
+        if found.holds and units is not None:
+            write_in_units(place, read_certificate(certificate or certificate_path(place)), units)
     if as_json:
         checks = [asdict(check) for check in found.checks]
         emit({"holds": found.holds, "verdict": found.verdict, "checks": checks})
@@ -55,6 +62,8 @@ def verify(
         tell(found.verdict)
     if not found.holds:
         raise typer.Exit(STRANGER if found.only_the_signer_is_unknown else 1)
+    if units is not None:
+        tell(f"rows in the table's own units → {units}: computed from the release, which stays as it is")
 
 
 def _verified(

@@ -90,7 +90,7 @@ def read_scales_file(path: Path) -> ScalesFile:
     try:
         return ScalesFile.model_validate(read_toml(path, "scales file"))
     except ValidationError as error:
-        raise ValueError(f"scales file {path}: {explain(error)}") from error
+        raise ValueError(f"scales file {path}: {explain(error, ScalesFile)}") from error
 
 
 def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:

@@ -374,7 +374,7 @@ def make_program_settings(
     try:
         made = settings.model_validate({**given, **ours}, context={"allow_code": allow_code})
     except ValidationError as error:
-        problems = [explain(error), *([must_say(missing)] if missing else [])]
+        problems = [explain(error, settings), *([must_say(missing)] if missing else [])]
         raise ValueError("; ".join(problems)) from error
     if missing:
         raise ValueError(must_say(missing))

@@ -89,3 +89,5 @@ from targetdp.release._staging import certificate_path as certificate_path
 from targetdp.release._proposal import make_desk as make_desk
 from targetdp.release._translate import tags_in as tags_in
 from targetdp.release._translate import translate_ids as translate_ids
+from targetdp.release._certificate._units import must_have_units as must_have_units
+from targetdp.release._certificate._units import write_in_units as write_in_units

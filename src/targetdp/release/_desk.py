@@ -45,9 +45,10 @@ from targetdp.release._ledger._elsewhere import (
 )
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
-from targetdp.release._policy import Policy, loosened, read_policy
+from targetdp.release._policy import Policy, read_policy
 from targetdp.release._public_scales import PublicScales, must_be_public
 from targetdp.release._trust._keys import SigningKey, secret_key
+from targetdp.release._trust._loosened import loosened
 from targetdp.release._trust._rotation import SIGNING, finish_change
 
 FOLDER = "desk"

@@ -12,8 +12,9 @@ from typing import Any
 from targetdp._core import Progress, Silent, check
 from targetdp.normalization import ColumnScales
 from targetdp.release._already import already_released
-from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
+from targetdp.release._certificate._certificate import Certificate, make_certificate
 from targetdp.release._certificate._page import page_html
+from targetdp.release._certificate._parts import LedgerMark
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, erase

@@ -11,7 +11,7 @@ import pyarrow as pa
 from targetdp.release._agreed._record import AgreementRecord
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
-from targetdp.release._certificate._written import Output
+from targetdp.release._certificate._parts import Output
 from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._policy import Policy
 from targetdp.release._remote._in_store import StoreStaging

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from targetdp._core import exact
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._limit import Limit
+from targetdp.release._look._columns import Problem
 from targetdp.release._policy import PlannedRelease
-from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._prepare import Prepared
 
 
 def beyond_the_plan(prepared: Prepared, history: History) -> Iterable[Problem]:

@@ -1,65 +1,40 @@
 """The policy: what the data holder allows to go out, and under which limit. Nobody else writes it."""
 
 import hashlib
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from targetdp._core import check
-from targetdp._files import StrictModel, canonical, explain, read_toml
+from targetdp._files import (
+    MOST_PROBLEMS,
+    Constant,
+    Delta,
+    Distance,
+    Epsilon,
+    Name,
+    Number,
+    Reason,
+    StrictModel,
+    canonical,
+    explain,
+    read_toml,
+)
 from targetdp.accounting import FilterKind
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, mechanism_names
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
-from targetdp.table import Dialect, unknown_column
+from targetdp.table import ANY, AnyKind, Dialect, Encoding, columns_like, unknown_column
 
-LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
 CLASSIC = 2.0
 """No two rows of the unit ball are farther apart: what holds there holds for any two, classic."""
 ALL = "all"
 """In [gaps]: every column that has no line of its own."""
-
-
-def _in_words(checked: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What has the wrong type is a wrong value in a file: pydantic tells one, and lets the other through."""
-
-    def validator(value: Any) -> Any:
-        try:
-            return checked(value)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-
-    return validator
-
-
-def plain_name(value: Any) -> str:
-    """Names stand on signed pages: they name something, and cannot be sentences."""
-    name = check.text("name", value, longest=LONGEST_NAME)
-    plain = all(c.isalnum() or c in " _-'" or unicodedata.combining(c) for c in name)
-    if not plain or len(name.split(" ")) > MOST_WORDS:
-        raise ValueError(
-            f"name = {name!r} is no plain name: use letters, digits, spaces, _, - and ', at most "
-            f"{MOST_WORDS} words"
-        )
-    return name
-
-
-_name = _in_words(plain_name)
-_reason = _in_words(lambda value: check.text("reason", value, longest=LONGEST_REASON))
-# Numbers are checked where all numbers are; pydantic would take text or a truth value for one.
-_number = _in_words(lambda value: check.number("value", value))
-
-Name = Annotated[str, BeforeValidator(_name)]
-Reason = Annotated[str, BeforeValidator(_reason)]
-Number = Annotated[float, BeforeValidator(_number)]
-Distance = Annotated[Number, Field(gt=0, le=2)]
-Epsilon = Annotated[Number, Field(gt=0)]
-Delta = Annotated[Number, Field(gt=0, lt=1)]
 ReleaseKind = Literal["rows", "scores", "decisions"]
 MECHANISMS = (LEAST_NOISE, *mechanism_names())
 Mechanism = Annotated[
@@ -80,7 +55,10 @@ class IdPolicy(StrictModel):
 class ColumnPolicy(StrictModel):
     """Which columns may go out."""
 
-    release: tuple[str, ...] = Field(min_length=1, description="columns that may be released with noise")
+    release: tuple[str, ...] = Field(
+        min_length=1,
+        description="columns that may be released with noise; in a name, * stands for anything",
+    )
     decide: tuple[str, ...] = Field(
         default=(),
         description="further columns that decisions at B = 2 may look at, which never go out themselves",
@@ -89,6 +67,20 @@ class ColumnPolicy(StrictModel):
         default_factory=dict,
         description="columns that are public, each with the reason why: passed on as they are",
     )
+
+    def allows(self, name: str) -> bool:
+        """Whether a column may be released with noise, by its name alone."""
+        return name not in {*self.decide, *self.public} and name in columns_like(self.release, [name])
+
+    def of_table(self, names: Sequence[str], id_column: str) -> "ColumnPolicy":
+        """The same with the names of a table's columns in place of patterns: no row has a part in it."""
+        if not any(ANY in one for one in self.release):
+            return self
+        others = {id_column, *self.decide, *self.public}
+        found = columns_like(self.release, [name for name in names if name not in others])
+        # What the table does not have is told under the name that it has here.
+        missing = [name for name in found if name not in names]
+        return self.model_copy(update={"release": (*(name for name in names if name in found), *missing)})
 
 
 class AgreedPolicy(StrictModel):
@@ -238,6 +230,7 @@ class Policy(StrictModel):
         name: What the desk is called, wherever something goes out.
         id: How people are identified.
         columns: Which columns may go out.
+        kinds: Of columns that are no plain numbers: how a value becomes numbers, the same for every table.
         gaps: Declared constants for missing values, by column.
         scales: Where centers and scales of columns come from.
         csv: How CSV tables are written.
@@ -256,8 +249,13 @@ class Policy(StrictModel):
     name: Name
     id: IdPolicy
     columns: ColumnPolicy
-    gaps: dict[str, Number] = Field(
-        default_factory=dict, description="declared constants for missing values, by column, or for all"
+    kinds: dict[str, AnyKind] = Field(
+        default_factory=dict,
+        description="by column: yes-or-no, categories, ordered levels and dates, and how they become numbers",
+    )
+    gaps: dict[str, Constant] = Field(
+        default_factory=dict,
+        description="declared constants for missing values, by column, or for all columns of numbers",
     )
     scales: ScalesPolicy = ScalesPolicy()
     csv: CsvPolicy = Field(default=CsvPolicy(), description="how CSV tables are written")
@@ -298,34 +296,78 @@ class Policy(StrictModel):
         known = {self.id.column, *others}
         if self.id.column in others:
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
-        if unknown := sorted(set(self.gaps) - {ALL, *known}):
+        if unknown := sorted(name for name in {*self.gaps} - {ALL, *known} if not self.columns.allows(name)):
             named = unknown_column(unknown[0], known)
             raise ValueError(f"gaps names {named}, which is not among the columns")
+        if wrong := list(self._problems_of_kinds()):
+            raise ValueError("; ".join(wrong[:MOST_PROBLEMS]))
         if self.agreed is not None:
             self._agreed_columns_are_known(self.agreed.columns)
         return self
+
+    def _problems_of_kinds(self) -> Iterator[str]:
+        """What is wrong with kinds and constants, taken together."""
+        ours = [*self.columns.release, *self.columns.decide]
+        for name in self.kinds:
+            if name not in self.columns.decide and not self.columns.allows(name):
+                yield f"kinds names {name!r}, which is neither in columns.release nor in columns.decide"
+        others = [self.id.column, *self.columns.public, *(name for name in ours if name not in self.kinds)]
+        for name in check.twice(
+            [*others, *self.encoding.expanded(name for name in ours if name in self.kinds)]
+        ):
+            yield f"two columns would be called {name!r}, one of them by [kinds]: rename one in the table"
+        if isinstance(self.gaps.get(ALL), str):
+            yield f"gaps.{ALL} = {self.gaps[ALL]!r}: it is for all columns of numbers; give a number"
+            return
+        yield from self.encoding.problems()
+
+    def of_table(self, names: Sequence[str]) -> "Policy":
+        """What it says of a table with these columns; a ValueError if that makes no sense."""
+        columns = self.columns.of_table(names, self.id.column)
+        if columns is self.columns:
+            return self
+        own = {name: getattr(self, name) for name in Policy.model_fields}
+        try:
+            return Policy.model_validate(own | {"columns": columns})
+        except ValidationError as error:
+            raise ValueError(f"policy, for this table: {explain(error, Policy)}") from error
+
+    @cached_property
+    def encoding(self) -> Encoding:
+        """How columns become numbers, and what stands for missing values."""
+        every = self.gaps.get(ALL)
+        plain = (
+            name
+            for name in (*self.columns.release, *self.columns.decide)
+            if getattr(self.kinds.get(name), "kind", "number") == "number"
+        )
+        gaps = {} if every is None else dict.fromkeys(plain, every)
+        return Encoding(self.kinds, gaps | {name: value for name, value in self.gaps.items() if name != ALL})
 
     def _agreed_columns_are_known(self, columns: Sequence[str]) -> None:
         if twice := check.twice(columns):
             raise ValueError(f"agreed.columns names {twice[0]!r} twice: name each column once")
         known = (*self.columns.release, *self.columns.decide)
-        if unknown := sorted({*columns} - {*known}):
+        if unknown := sorted(
+            name for name in {*columns} - {*self.columns.decide} if not self.columns.allows(name)
+        ):
             named = f"agreed.columns names {unknown_column(unknown[0], known)}, which is"
             raise ValueError(
                 f"{named} neither in columns.release nor in columns.decide: leave it out, or add it"
+            )
+        if kinds := sorted({*columns} & {*self.kinds}):
+            raise ValueError(
+                f"agreed.columns names {kinds[0]!r}, which has a kind: only plain numbers, and text of "
+                "columns.decide, are handed over as they are; leave it out"
             )
 
     @property
     def sha256(self) -> str:
         """Of everything that the policy says, comments apart."""
         # Certificates have this number: what a policy does not say must not change it.
-        unsaid = {n for n, value in (("agreed", None), ("csv", CsvPolicy())) if getattr(self, n) == value}
+        usual: dict[str, object] = {"agreed": None, "csv": CsvPolicy(), "kinds": {}}
+        unsaid = {name for name, value in usual.items() if getattr(self, name) == value}
         return hashlib.sha256(canonical(self.model_dump(mode="json", exclude=unsaid)).encode()).hexdigest()
-
-    def fill(self, features: Sequence[str]) -> dict[str, float]:
-        """What stands for a missing value of each feature that may have one."""
-        found = {name: self.gaps.get(name, self.gaps.get(ALL)) for name in features}
-        return {name: value for name, value in found.items() if value is not None}
 
 
 def read_policy(path: Path) -> Policy:
@@ -335,66 +377,3 @@ def read_policy(path: Path) -> Policy:
         return Policy.model_validate(given)
     except ValidationError as error:
         raise ValueError(f"policy {path}: {explain(error, Policy)}") from error
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = "") -> dict[str, list[Any]]:
-    """What differs between two policies as plain data: by place, what stood there and what stands there."""
-    found: dict[str, list[Any]] = {}
-    for name in sorted({*before, *after}):
-        one, other, here = before.get(name), after.get(name), f"{place}{name}"
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            found |= changes(one, other, f"{here}.")
-        elif one != other:
-            found[here] = [one, other]
-    return found
-
-
-def loosened(before: Policy, after: Policy) -> list[str]:
-    """In which ways a policy allows more than the one before it."""
-    old, new = before.limit, after.limit
-    columns = sorted(set(after.columns.release) - set(before.columns.release))
-    decide = sorted({*after.columns.decide} - {*before.columns.decide, *before.columns.release})
-    public = [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]
-    scales = [one.scales.model_dump(exclude={"share"}) for one in (before, after)]
-    one, other = before.release, after.release
-    agreed = _more_agreed(before.agreed, after.agreed)
-    ways = {
-        f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated": old != new,
-        "one release may ask for more": other.epsilon > one.epsilon or other.delta > one.delta,
-        "δ may be above 1 in the number of rows": other.large_delta not in {None, one.large_delta},
-        "ids go out in clear": before.id.pseudonyms and not after.id.pseudonyms,
-        "people are identified in another way, so that the ledger may not know them again": (
-            before.id.column != after.id.column or before.id.spelling != after.id.spelling
-        ),
-        f"{', '.join(columns)} may be released": bool(columns),
-        f"decisions may look at {', '.join(decide)}": bool(decide),
-        "models may take longer, and are published later": (
-            after.models.microseconds > before.models.microseconds
-        ),
-        f"{', '.join(public)} goes out as it is, or for another reason": bool(public),
-        f"people who agreed are handed over as they are: {agreed}": bool(agreed),
-        "columns are scaled in another way": scales[0] != scales[1],
-        "missing values are filled in another way": before.gaps != after.gaps,
-        "officials are told what would be accepted": after.requests.tell and not before.requests.tell,
-        "the plan of releases is another one": before.plan != after.plan,
-        "other requests are answered": (
-            before.requests.accept == "signed" and before.requests != after.requests
-        ),
-        "other people approve, or nobody does": bool(before.approvers)
-        and before.approvers != after.approvers,
-    }
-    return [way for way, is_so in ways.items() if is_so]
-
-
-def _more_agreed(before: AgreedPolicy | None, after: AgreedPolicy | None) -> str:
-    """What is new about people who agreed, in words; nothing if no more is allowed."""
-    if after is None:
-        return ""
-    old, most = (set[str](), 0) if before is None else ({*before.columns}, before.at_most)
-    columns = [name for name in after.columns if name not in old]
-    said = [
-        *([", ".join(columns)] if columns else []),
-        *([f"up to {after.at_most:,} of them"] if after.at_most > most else []),
-        *([f"they agreed to “{after.to}”"] if before is None or before.to != after.to else []),
-    ]
-    return "; ".join(said)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Words, check
+from targetdp._files import LONGEST_REASON
 from targetdp.normalization import ColumnScales
 from targetdp.release._agreed._named_people import learned_from_problems, people_left_out
 from targetdp.release._certificate._caveats import AllReleases
@@ -16,32 +17,20 @@ from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._history import History, private_space, public_space
+from targetdp.release._ledger._history import History, private_space, public_space, space_of_kinds
 from targetdp.release._ledger._limit import Limit
+from targetdp.release._look._columns import (
+    Problem,
+    columns_that_are_not_released,
+    columns_that_are_not_there,
+    to_be_weighed_otherwise,
+    weighed_that_are_no_numbers,
+)
 from targetdp.release._model._given import GivenModels, models_for
-from targetdp.release._policy import LONGEST_REASON, Policy
+from targetdp.release._policy import Policy
 from targetdp.release._request import Request, scores_must_differ
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
-from targetdp.table import did_you_mean
-
-_MOST_NAMED = 8
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Why a release cannot be made, and what to do about it.
-
-    ``whose`` says who can mend it: the official who asks, or the data holder; ``spent``, whether it is that
-    too little is left of a limit or a plan.
-    """
-
-    what: str
-    remedy: str
-    whose: Literal["official", "holder"] = "holder"
-    spent: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.remedy}"
+from targetdp.table import Encoding
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,8 @@ class Recipe:
     features: tuple[str, ...]
     released: tuple[str, ...]
     public: tuple[str, ...]
-    gaps: dict[str, float]
+    encoding: Encoding
+    """How columns of the table become the features."""
     left_out: Words = field(repr=False)
     estimated: tuple[int, ...]
     """Places of the features whose scales this release estimates."""
@@ -76,9 +66,14 @@ class Recipe:
         return tuple(self.features[place] for place in self.estimated)
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns of the table that features are made of."""
+        return self.encoding.sources(self.features)
+
+    @property
     def columns(self) -> list[str]:
         """All columns that are read."""
-        return [self.id, *self.features, *self.public]
+        return [self.id, *self.sources, *self.public]
 
     @property
     def as_they_are(self) -> bool:
@@ -87,9 +82,8 @@ class Recipe:
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """How to read the features where a file does not say it."""
-        texts = () if self.scoring is None else self.scoring.texts
-        return {name: pa.string() if name in texts else pa.float64() for name in self.features}
+        """How to read what features are made of, where a file does not say it."""
+        return self.encoding.types(self.features, () if self.scoring is None else self.scoring.texts)
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,8 @@ class Prepared:
     weights: Floats | None = field(repr=False)
     scoring: Scoring | None = field(repr=False)
     models: GivenModels = field(repr=False)
-    gaps: dict[str, float]
+    encoding: Encoding
+    """How columns become features, as far as these need it."""
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
     known_scales: dict[str, tuple[float, float]]
@@ -142,6 +137,16 @@ class Prepared:
         return self.request.released or self.features
 
     @property
+    def numbers(self) -> tuple[str, ...]:
+        """Features that are plain numbers: no declared kind says how far apart their values are."""
+        return self.encoding.numbers_only(self.features)
+
+    @property
+    def told(self) -> Encoding:
+        """How columns become features, for the record; what a model takes, it takes as it is."""
+        return self.encoding.used(self.features if self.scoring is None else self.scoring.numbers)
+
+    @property
     def estimated(self) -> tuple[str, ...]:
         """Features whose scales this release estimates, and pays for."""
         if self.request.classic:
@@ -154,7 +159,7 @@ class Prepared:
         """Where the column scales come from; decisions under classic privacy need none."""
         if self.request.classic:
             return "none"
-        if self.policy.scales.source == "public":
+        if self.policy.scales.source == "public" or not self.numbers:
             return "declared"
         return "private" if self.estimated or self.unscaled else "earlier"
 
@@ -162,12 +167,14 @@ class Prepared:
         """For each feature, which scales it has in a release: where they change, distances do."""
         if self.request.classic:  # what is told does not depend on distances
             return {}
+        kinds = space_of_kinds(self.encoding, self.features)
         declared = self.policy.scales.source == "public"
         known = {
             name: public_space(center, scale) if declared else private_space(self.scales_of[name])
             for name, (center, scale) in self.known_scales.items()
+            if name not in kinds
         }
-        return known | dict.fromkeys(self.estimated, private_space(release))
+        return kinds | known | dict.fromkeys(self.estimated, private_space(release))
 
     def recipe(self) -> Recipe:
         """What an engine needs of it."""
@@ -175,7 +182,7 @@ class Prepared:
         if not estimated and not self.unscaled and source != "none":
             known = ColumnScales(*self._arrays(self.known_scales), source)
         return Recipe(
-            self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
+            self.names, self.features, self.released, tuple(self.public), self.encoding, self.left_out,
             tuple(self.features.index(name) for name in estimated), known, self.scoring, self.models,
             np.empty(0, dtype=np.uint64) if self.scaled_from is None else self.scaled_from,
         )  # fmt: skip
@@ -204,21 +211,29 @@ def prepare(
     version = history.policy_version + (history.policy != policy)
     problems = [Problem(*one) for one in policy_problems(desk, history)]
     signer = _signer(request, policy, problems)
-    features = request.columns or policy.columns.release
-    may_go_out = policy.columns.release + (policy.columns.decide if request.classic else ())
-    problems += _columns_that_are_not_released(features, may_go_out)
-    public = dict(policy.columns.public)
-    problems += columns_that_are_not_there((policy.id.column, *features, *public), columns, place)
+    here = policy.of_table(columns)
+    encoding, wanted = here.encoding, request.columns or here.columns.release
+    # Whoever asks for rows names columns or features of them; what is weighed are features.
+    features = encoding.expanded(wanted) if request.release == "rows" else wanted
+    may_go_out = here.columns.release + (policy.columns.decide if request.classic else ())
+    problems += columns_that_are_not_released(features, may_go_out, encoding)
+    no_numbers = weighed_that_are_no_numbers(request, encoding)
+    problems += to_be_weighed_otherwise(no_numbers, encoding)
+    public, sources = dict(policy.columns.public), encoding.sources(features)
+    problems += columns_that_are_not_there((policy.id.column, *sources, *public), columns, place)
     problems += _beyond_the_policy(request, policy)
     if request.released:
         try:
-            scores_must_differ(request.released, (policy.id.column, *features, *public))
+            scores_must_differ(request.released, (policy.id.column, *features, *sources, *public))
         except ValueError as error:
             told = str(error).removesuffix(": choose another name")
             problems.append(Problem(told, "ask for it under another name", "official"))
-    allowed = tuple(name for name in features if name in columns and name in may_go_out)
-    scaled = () if request.classic else allowed
-    known, sources, unscaled = _scales(desk, scaled, history, problems)
+    there = {*columns} & {*may_go_out} - {*no_numbers}
+    allowed = tuple(name for name in features if encoding.source(name) in there)
+    encoding = encoding.used(allowed)
+    scaled = () if request.classic else encoding.numbers_only(allowed)
+    known, scales_of, unscaled = _scales(desk, scaled, history, problems)
+    known |= {} if request.classic else encoding.scales(allowed)
     scaled_from, reason = _record_of_scales(desk, scaled, problems)
     given = models_for(request.decisions, models, policy.models.microseconds)
     problems += [Problem(one, "nobody's rows were looked at for that", "official") for one in given.problems]
@@ -230,12 +245,12 @@ def prepare(
         request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
-        scoring=scoring_of(request.questions, policy.fill(allowed), given.texts(request.decisions))
+        scoring=scoring_of(request.questions, encoding, given.texts(request.decisions))
         if request.decisions
         else None,
         models=given,
-        gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
-        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
+        encoding=encoding, public={n: why for n, why in public.items() if n in columns},
+        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=scales_of,
         unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         limit=limit, stated=None if limit is None else _stated(history, limit, problems),
         new_people=None
@@ -281,28 +296,6 @@ def _signer(request: Request, policy: Policy, problems: list[Problem]) -> str | 
             )
         )
     return key
-
-
-def _columns_that_are_not_released(features: Iterable[str], allowed: Sequence[str]) -> Iterable[Problem]:
-    refused = [name for name in features if name not in allowed]
-    if refused:
-        yield Problem(
-            f"the policy releases no {_some(refused)}",
-            f"{did_you_mean(refused[0], allowed)} ask for some of {_some(allowed)}".lstrip(),
-            "official",
-        )
-
-
-def columns_that_are_not_there(
-    needed: Sequence[str], columns: Sequence[str], place: str
-) -> Iterable[Problem]:
-    """Columns that a table should have, each with the one that may be meant."""
-    missing = [name for name in needed if name not in columns]
-    for name in missing[:_MOST_NAMED]:
-        meant = did_you_mean(name, columns) or f"it has {_some(columns)}."
-        yield Problem(f"{place} has no column {name!r}", f"{meant} Correct the table, or policy.toml")
-    if len(missing) > _MOST_NAMED:
-        yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")
 
 
 def _beyond_the_policy(request: Request, policy: Policy) -> Iterable[Problem]:
@@ -358,9 +351,3 @@ def _record_of_scales(
     except ValueError as error:
         problems.append(Problem(str(error), "see scales.toml at the desk"))
         return None, record.reason
-
-
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    shown = ("".join(c if c.isprintable() else "?" for c in name) for name in names[:_MOST_NAMED])
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

@@ -1,6 +1,7 @@
 """The first policy of a desk, proposed from what a table looks like: no number of the table goes into it."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import check
-from targetdp._files import toml_key, toml_value
+from targetdp._files import LONGEST_NAME, LONGEST_REASON, toml_key, toml_value
 from targetdp.normalization import PrivateScales, read_scales_file
 from targetdp.release._desk import FOLDER, Desk
 from targetdp.release._ids import Names, Spelling
@@ -18,10 +19,11 @@ from targetdp.release._ledger._elsewhere import (
     known_elsewhere,
     shared_tag_key,
 )
-from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, Policy
+from targetdp.release._policy import Policy
 from targetdp.release._public_scales import must_be_public, shared_people
 from targetdp.release._translate import tags_in
 from targetdp.table import (
+    ANY,
     Dialect,
     Elsewhere,
     Source,
@@ -29,10 +31,12 @@ from targetdp.table import (
     TableProfile,
     Tally,
     dialect_lines,
+    first_names,
     guess_id,
     ids_of,
     looks_like_phone_numbers,
     on_disk,
+    problem_lines,
     profile_table,
     spelling_problems,
     table_given,
@@ -45,6 +49,8 @@ _WHY = {
     "text": "text", "date": "dates", "type": "no numbers", "words": "some cells are no numbers",
     "constant": "the same in every row",
 }  # fmt: skip
+_MOST_NAMES, _MOST_LINES, _MOST_TEMPLATES = 50, 20, 3
+"""Columns that are named one by one, gaps that have a line each, and kinds that are proposed."""
 _GLANCED = 100_000
 """Ids that are looked at to say what they look like."""
 
@@ -71,7 +77,7 @@ class NewDesk:
         if self.too_few is not None:
             steps.append(f"[scales]: {self.too_few}; scales get scales.share of the ε that is asked for")
         if self.with_gaps:
-            steps.append(f"[gaps]: what stands for a missing value of {', '.join(self.with_gaps[:8])}")
+            steps.append(f"[gaps]: what stands for a missing value of {first_names(self.with_gaps, 8)}")
         return tuple(steps)
 
 
@@ -144,28 +150,37 @@ def _make_desk(
         name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
         public_scales=scales is not None,
         unusable=why_not,
+        columns=profile.names(),
         csv=table.csv,
     )  # fmt: skip
     desk = Desk.create(folder, text, scales=scales)
     notes = (
         *([f"the table is {table.described}"] if table.csv != Dialect() or table.folders else []),
-        *(f"{p.column}: {p.what}: {p.remedy}" for one in others if (p := one.problem) is not None),
+        *(line.strip() for line in problem_lines([p for p in profile.problems() if p.column != column])),
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
     if new_people is not None:
         desk.log("new people", reason=new_people)
     return NewDesk(
-        desk, profile, column, released, gaps, hidden, notes, _too_few(desk.policy, profile), elsewhere
+        desk,
+        profile,
+        column,
+        released,
+        gaps,
+        hidden,
+        notes,
+        _too_few(desk.policy, profile, released),
+        elsewhere,
     )
 
 
-def _too_few(policy: Policy, profile: TableProfile) -> str | None:
+def _too_few(policy: Policy, profile: TableProfile, released: Sequence[str]) -> str | None:
     """Why a table has too few rows for private scales, even at the largest ε of a release."""
     if policy.scales.source != "private" or not profile.whole:
         return None
     epsilon = min(100.0, policy.release.epsilon * policy.scales.share)
     try:
-        PrivateScales(profile.rows, len(policy.columns.release), epsilon)
+        PrivateScales(profile.rows, len(released), epsilon)
     except ValueError as error:
         return str(error)
     return None
@@ -224,6 +239,7 @@ def _policy_text(
     hidden: bool,
     public_scales: bool,
     unusable: dict[str, str],
+    columns: Sequence[str],
     csv: Dialect,
 ) -> str:
     pseudonyms = (
@@ -247,18 +263,19 @@ def _policy_text(
             "# digits = 8             # of a local number",
             "",
             "[columns]",
-            "# Columns that may be released, with noise. Take out what no program needs.",
+            "# Columns that may be released, with noise (* stands for anything). Take out what nobody needs.",
             "release = [",
-            *(f"  {toml_value(one)}," for one in released),
+            *(f"  {toml_value(one)}," for one in in_patterns(released, columns)),
             "]",
             *(f"# not {one}: {what}" for one, what in _first(unusable)),
             "# [columns.public]       # passed on as they are, NOT protected: each with its reason",
             '# region = "it is printed on the list of the program"',
             "",
+            *_kinds_lines(unusable),
             "[gaps]",
             "# What stands for a missing value: a constant that you declare, not one learned from the table.",
-            *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps),
-            "# all = 0               # for every column",
+            *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps[:_MOST_LINES]),
+            "# all = 0               # for every column of numbers",
             "",
             *_csv_lines(csv),
             "",
@@ -296,6 +313,55 @@ def _policy_text(
             "",
         ]
     )  # fmt: skip
+
+
+def in_patterns(released: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Columns that may be released; of very many, those that begin alike are one pattern.
+
+    Args:
+        released: Their names.
+        columns: All names of the table: no pattern stands for one that may not be released.
+
+    Returns:
+        Names, and patterns that stand for the rest and for nothing else.
+    """
+    if len(released) <= _MOST_NAMES:
+        return tuple(released)
+    alike: dict[str, list[str]] = {}
+    for name in released:
+        if begins := re.match("[A-Za-z]+", name):
+            alike.setdefault(begins[0], []).append(name)
+    others = {*columns} - {*released}
+    found: dict[str, None] = {}
+    for name in released:
+        begins = re.match("[A-Za-z]+", name)
+        key = "" if begins is None else begins[0]
+        alone = len(alike.get(key, ())) < _MOST_LINES or any(other.startswith(key) for other in others)
+        found[name if alone or ANY in name else f"{key}{ANY}"] = None
+    return tuple(found)
+
+
+def _kinds_lines(unusable: dict[str, str]) -> list[str]:
+    """What text and dates need to be released; levels are the holder's to declare, and not copied here."""
+    texts = [name for name, why in unusable.items() if why == _WHY["text"]]
+    dates = [name for name, why in unusable.items() if why == _WHY["date"]]
+    lines = []
+    for name in texts[:_MOST_TEMPLATES]:
+        lines += [
+            f"# [kinds.{toml_key(name)}]   # and add it to release; levels that you write here are public",
+            '# kind = "category"      # or ordered, yes-or-no; targetdp columns TABLE --levels shows levels',
+            '# levels = ["…", "…"]',
+            '# other = "other"        # any other value',
+            "# distance = 0.5         # how far two levels move a row; beyond B they are told apart",
+        ]
+    for name in dates[:_MOST_TEMPLATES]:
+        lines += [
+            f"# [kinds.{toml_key(name)}]   # and add it to release",
+            '# kind = "date"',
+            '# days_from = "2026-01-01"',
+            "# days = 28              # so many days move a row by 1: with 28, a week is 0.25",
+        ]
+    return [*lines, ""] if lines else []
 
 
 def _csv_lines(csv: Dialect) -> list[str]:

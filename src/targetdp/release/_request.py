@@ -21,14 +21,29 @@ from pydantic import (
 )
 
 from targetdp._core import Floats, check
-from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
+from targetdp._files import (
+    MOST_PROBLEMS,
+    Delta,
+    Distance,
+    Epsilon,
+    Name,
+    Reason,
+    StrictModel,
+    canonical,
+    explain,
+    one_line,
+    shown,
+    toml_key,
+    toml_value,
+)
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, MOST_SCORES, weights_matrix
 from targetdp.release._decision._asked import AskedDecision, decisions_must_fit
 from targetdp.release._decision._question import Question
 from targetdp.release._flat import must_be_flat
-from targetdp.release._policy import CLASSIC, Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
+from targetdp.release._policy import CLASSIC, Mechanism, ReleaseKind
 from targetdp.release._trust._keys import SigningKey, is_signed
+from targetdp.table import first_names
 
 LARGEST_FILE = 2 * 2**20
 """Bytes: a weight for each of the most columns that a release may have fits in half of it."""
@@ -38,9 +53,9 @@ _RELEASE = "^[0-9a-f]{6,64}$"
 HOLDERS = frozenset(
     """
     accept_missing accept_weights agreed bounds columns desk engine for force gaps group_size id impute keep
-    keep_order key keys ledger limit made_for name no_sample output override part partitions plan policy
+    keep_order key keys kinds ledger limit made_for name no_sample output override part partitions plan policy
     population pseudonymize pseudonyms public reason requests sample scales scales_epsilon score_sample
-    some_have_left spelling table yes
+    some_have_left spelling table units yes
     """.split()  # noqa: SIM905 (a list is easier to read so)
 )
 """Fields that somebody might put into a request, and that are the data holder's to decide."""
@@ -48,16 +63,13 @@ HOLDERS = frozenset(
 TunedOn = Literal["public", "synthetic", "this-data"]
 
 
-def _weight(value: Any) -> float:
+def _weights(value: Any) -> tuple[float, ...]:
     """Numbers are checked where all numbers are; pydantic would take text or a truth value for one."""
+    given = value if isinstance(value, list | tuple) else [value]
     try:
-        return check.number("weight", value)
+        return tuple(check.number("weight", one) for one in given)
     except (TypeError, ValueError) as error:
         raise ValueError("a weight must be a finite number") from error
-
-
-def _weights(value: Any) -> tuple[float, ...]:
-    return tuple(map(_weight, value if isinstance(value, list | tuple) else [value]))
 
 
 def _day(text: str) -> str:
@@ -212,7 +224,8 @@ class Request(StrictModel):
         wrong = [name for name, row in self.weights.items() if len(row) != q]
         if wrong:
             raise ValueError(
-                f"{_some(wrong)}: {len(self.weights[wrong[0]])} weights, and {q} "
+                f"{first_names(map(shown, wrong), MOST_PROBLEMS)}: {len(self.weights[wrong[0]])} weights, "
+                f"and {q} "
                 f"score{'s are' if q > 1 else ' is'} asked for; give one weight for each"
             )
         check.dimensions(len(self.weights), "number of features")
@@ -385,15 +398,3 @@ def scores_must_differ(scores: tuple[str, ...], others: Iterable[str] = ()) -> t
             )
         taken[plain] = name
     return scores
-
-
-def one_line(text: str) -> str:
-    """A comment may hold anything: none of it may end the line that it stands in."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
-def _some(names: Sequence[str]) -> str:
-    """A few names, and how many more."""
-    listed = ", ".join(shown(name) for name in names[:MOST_PROBLEMS])
-    more = len(names) - MOST_PROBLEMS
-    return f"{listed} and {more:,} more" if more > 0 else listed

@@ -150,9 +150,10 @@ def facts_of(
     """What the conditions of a release depend on."""
     request = prepared.request
     return Facts(
-        scales=prepared.scales_source, public=tuple(prepared.public), features=len(prepared.features),
-        gaps=prepared.gaps, pseudonyms=prepared.names.pseudonym_key is not None, tuned_on=request.tuned_on,
-        engine=prepared.engine, scores=request.scores, decisions=request.decisions,
+        scales=prepared.scales_source, public=tuple(prepared.public),
+        columns=len(prepared.encoding.sources(prepared.features)), gaps=prepared.told.gaps,
+        kinds=prepared.told.kinds, pseudonyms=prepared.names.pseudonym_key is not None,
+        tuned_on=request.tuned_on, engine=prepared.engine, scores=request.scores, decisions=request.decisions,
         learned_from=request.learned_from,
         left_out=prepared.left_out_releases, stated=prepared.stated, large_delta=large_delta,
         rows=rows, agreed=agreed,

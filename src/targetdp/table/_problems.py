@@ -18,20 +18,26 @@ _NAMED = 3
 NUMBERS_AS_TEXT = "numbers stored as text"
 """The type of text that is all numbers."""
 
-ProblemKind = Literal["id", "spelling", "text", "date", "type", "words", "infinite", "gaps", "constant"]
+ProblemKind = Literal[
+    "id", "spelling", "text", "date", "type", "words", "infinite", "gaps", "constant",
+    "unknown", "unknown date", "misfit",
+]  # fmt: skip
 
 _LEAVE_OUT = "leave {it} out of [columns] release"
 _CONVERT = "convert {it} to numbers first"
 _POLICY: dict[ProblemKind, str] = {
     "id": "give every row an id, or drop these rows",
     "spelling": "correct them, or say in [id.spelling] how they become one spelling",
-    "text": f"{_LEAVE_OUT}, or name {{it}} in [columns.public] with a reason",
-    "date": f"{_CONVERT}, or {_LEAVE_OUT}",
+    "text": f'[kinds.{{key}}] kind = "category", levels = ["…"], distance = 0.5; or {_LEAVE_OUT}',
+    "date": f'[kinds.{{key}}] kind = "date", days_from = "2026-01-01", days = 28; or {_LEAVE_OUT}',
     "type": f"{_CONVERT}, or {_LEAVE_OUT}",
     "words": f"correct these cells, or {_LEAVE_OUT}",
     "infinite": "correct or drop these rows",
     "gaps": "[gaps] {key} = 0",
     "constant": _LEAVE_OUT,
+    "unknown": 'add them to [kinds.{key}], or name a level for others: other = "other"',
+    "unknown date": "correct them, or say in [kinds.{key}] how dates are written: format",
+    "misfit": "declare another kind: [kinds.{key}]",
 }
 _PLAIN = _POLICY | {
     "text": _CONVERT,
@@ -40,11 +46,15 @@ _PLAIN = _POLICY | {
     "words": "correct these cells",
     "gaps": "fill the gaps in the table, or drop these rows",
     "constant": "leave {it} out",
+    "unknown": "correct them",
+    "unknown date": "correct them",
+    "misfit": _CONVERT,
 }
 _NOUNS: dict[ProblemKind, str] = {
     "id": "rows without an id", "spelling": "odd ids", "text": "text", "date": "dates",
     "type": "no numbers", "gaps": "gaps", "words": "cells that are no numbers",
-    "infinite": "infinite values", "constant": "one value only",
+    "infinite": "infinite values", "constant": "one value only", "unknown": "values that are not declared",
+    "unknown date": "values that are no dates", "misfit": "other types than are declared",
 }  # fmt: skip
 
 
@@ -111,7 +121,7 @@ def problem_lines(problems: Sequence[ColumnProblem], *, policy: bool = True) -> 
             rows += [(_shown(problem.column), problem.what, problem.remedy) for problem in alike]
             continue
         first = ", ".join(_shown(problem.column) for problem in alike[:_NAMED])
-        remedy = (_POLICY if policy else _PLAIN)[kind].format(it="them", key="all")
+        remedy = (_POLICY if policy else _PLAIN)[kind].format(it="them", key="all" if kind == "gaps" else "…")
         rows.append((f"{len(alike):,} columns", f"{_NOUNS[kind]}: {first}, …", remedy))
     names, whats = (max((len(row[place]) for row in rows), default=0) for place in (0, 1))
     return tuple(f"  {name:<{names}}  {what:<{whats}}  {remedy}" for name, what, remedy in rows)

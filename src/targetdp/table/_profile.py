@@ -1,13 +1,16 @@
 """A profile of a table: what each column looks like, and why it cannot be released as it is."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from targetdp.table._encode._encoding import words_in
 from targetdp.table._problems import (
     NUMBERS_AS_TEXT,
     ColumnProblem,
@@ -16,7 +19,7 @@ from targetdp.table._problems import (
     type_name,
     type_problem,
 )
-from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source
+from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source, plain_type
 from targetdp.table._spelling import Numerals, describe_words, read_numbers
 
 PROFILED_ROWS = 1_000_000
@@ -25,7 +28,7 @@ PROFILED_ROWS = 1_000_000
 PROFILED_CELLS = 50_000_000
 """Values: a table of a thousand columns is profiled by its first 50,000 rows."""
 
-_SHOWN, _GLANCE = 12, 100
+_SHOWN, _GLANCE, _MOST_LEVELS = 12, 100, 100_000
 _IDS = (
     "id", "name", "person", "person_id", "subscriber", "subscriber_id", "phone", "phone_number", "msisdn",
     "caller_id", "user_id", "user", "customer_id", "client_id", "hhid", "household_id", "household", "uid",
@@ -237,6 +240,40 @@ def profile_table(table: TableOnDisk, rows: int = PROFILED_ROWS) -> TableProfile
         for name in source.columns
     )  # fmt: skip
     return TableProfile(len(whole), seen <= rows, tuple(columns))
+
+
+def levels_of(table: TableOnDisk, column: str, most: int = 100) -> tuple[list[str], bool]:
+    r"""The values of a column, in the first rows of a table, as levels that could be declared.
+
+    Args:
+        table: The table, as for `open_source`.
+        column: The column's name.
+        most: How many are given at most.
+
+    Returns:
+        The values, those that most rows have first, and whether there are more. They are people's data.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = path.write_text("id,region\na,south\nb,north\nc,north\n")
+        >>> levels_of(path, "region")
+        (['north', 'south'], False)
+    """
+    source, seen, counts = open_source(table), 0, Counter[str]()
+    for batch in source.batches([column], {}, batch_rows(1)):
+        values = batch.column(0)
+        found = words_in(values.cast(plain_type(values.type)))
+        if found is None:
+            raise ValueError(f"column {column!r} is {type_name(values.type)}: it has no levels")
+        words, codes = found
+        often = np.bincount(codes, minlength=len(words)).tolist()
+        counts.update({word: count for word, count in zip(words, often, strict=True) if word and count})
+        seen += batch.num_rows
+        if seen >= PROFILED_ROWS or len(counts) > _MOST_LEVELS:
+            break
+    levels = sorted(counts, key=lambda word: (-counts[word], word))
+    return levels[:most], len(levels) > most
 
 
 def _csv_column(name: str, texts: pa.StringArray, numerals: Numerals) -> Column:

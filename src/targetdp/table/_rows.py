@@ -1,17 +1,16 @@
 """From a batch of a table to ids and numbers, counting whatever is wrong with it."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats, Progress
-from targetdp.table._dialect import Dialect
-from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source
+from targetdp._core import Floats
+from targetdp._files import did_you_mean
+from targetdp.table._source import is_text
 from targetdp.table._tally import Tally
 
 SHOWN = 12
@@ -47,25 +46,6 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
         raise ValueError(f"{'; '.join(said)}: no such column in {where}; it has {shown}")
 
 
-def did_you_mean(name: str, present: Iterable[str]) -> str:
-    """Ask whether a column was meant that has nearly this name.
-
-    Args:
-        name: A column that is not there.
-        present: Those that are.
-
-    Returns:
-        The question; nothing if no name is near.
-
-    Example:
-        >>> did_you_mean("Contact", ["id", "contacts"])
-        "did you mean 'contacts'?"
-    """
-    by_lower = {column.lower(): column for column in present}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
-    return f"did you mean {by_lower[close[0]]!r}?" if close else ""
-
-
 def unknown_column(name: str, present: Iterable[str]) -> str:
     """A column that is not there, as messages call it: with the one that may be meant.
 
@@ -82,6 +62,34 @@ def unknown_column(name: str, present: Iterable[str]) -> str:
     """
     question = did_you_mean(name, present)
     return f"{name!r}" + (f" ({question})" if question else "")
+
+
+ANY = "*"
+"""In the name of a column: anything may stand there."""
+
+
+def columns_like(names: Iterable[str], present: Sequence[str]) -> tuple[str, ...]:
+    """The columns that names stand for, each once.
+
+    Args:
+        names: Names of columns, or patterns, in which ``*`` stands for anything.
+        present: The table's columns.
+
+    Returns:
+        Names as they are, and in the place of each pattern the columns that it stands for, if any.
+
+    Example:
+        >>> columns_like(["age", "*_calls"], ["id", "day_calls", "night_calls"])
+        ('age', 'day_calls', 'night_calls')
+    """
+    known, found = {*present}, dict[str, None]()
+    for name in names:
+        own = [name]
+        if ANY in name and name not in known:
+            parts = re.compile(".*".join(map(re.escape, name.split(ANY))), re.DOTALL)
+            own = [one for one in present if parts.fullmatch(one)] or own
+        found |= dict.fromkeys(own)
+    return tuple(found)
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
@@ -145,18 +153,26 @@ def numbers_of(
         array([[12., 30.]])
     """
     block = np.empty((len(features), batch.num_rows)) if room is None else room
-    for j, name in enumerate(features):
-        column = batch.column(name)
-        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
-            column = _as_numbers(name, column, tally, offset)
-        block[j] = column.to_numpy(zero_copy_only=False)
+    fill_numbers(batch, features, block, tally, offset)
     with np.errstate(over="ignore", invalid="ignore"):
         usual = np.isfinite(block.sum())  # one pass for the usual case; the sum may also just overflow
     if not usual:
-        _look_closer(block, features, constants, tally, offset)
+        for name, column in zip(features, block, strict=True):
+            look_closer(name, column, constants, tally, offset)
     if tally.counts:
         tally.columns = tuple(features)
     return block
+
+
+def fill_numbers(
+    batch: pa.RecordBatch, names: Sequence[str], rows: Iterable[Floats], tally: Tally, offset: int
+) -> None:
+    """Write columns of numbers to rows, missing values as NaN, and note those that are no numbers."""
+    for name, row in zip(names, rows, strict=True):
+        column = batch.column(name)
+        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+            column = _as_numbers(name, column, tally, offset)
+        row[:] = column.to_numpy(zero_copy_only=False)
 
 
 def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
@@ -195,79 +211,6 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
     return kept
 
 
-@dataclass(frozen=True, eq=False)
-class PeopleRows:
-    """A table of numbers about people: row i of ``rows`` is that of ``ids[i]``.
-
-    Args:
-        ids: Everybody's id, each once.
-        rows: Everybody's numbers, a column for each feature.
-
-    Example:
-        >>> people = PeopleRows(pa.array(["ann", "bob"]), np.array([[3.0], [5.0]]))
-        >>> people.rows[people.ids.index("bob").as_py()].tolist()
-        [5.0]
-    """
-
-    ids: pa.StringArray = field(repr=False)
-    rows: Floats = field(repr=False)
-
-
-def read_people(
-    what: str, table: TableOnDisk, id_column: str, features: Sequence[str], *,
-    progress: Progress, gaps: Mapping[str, float] | None = None, kind: pa.DataType | None = None,
-    csv: Dialect | None = None,
-) -> PeopleRows:  # fmt: skip
-    r"""Read ids and numbers of a whole table into memory.
-
-    Args:
-        what: What messages call the table: ``"sample"``.
-        table: The table, as for `open_source`.
-        id_column: The column that identifies a person.
-        features: Columns of numbers.
-        progress: Is told how far reading is.
-        gaps: Constants for missing values, by column.
-        kind: How the columns are read where they stand in a CSV: as numbers, unless it says otherwise.
-        csv: How CSV files are written, where a certificate says it; by default that is found.
-
-    Returns:
-        Everybody's id and numbers, in the table's order.
-
-    Raises:
-        ValueError: A column is not there, there are no rows, or something is wrong with ids or values; all of
-            it in one message.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from targetdp._core import Silent
-        >>> file = Path(tempfile.mkdtemp()) / "people.csv"
-        >>> _ = file.write_text("name,calls\nann,3\nbob,5\n")
-        >>> read_people("table", file, "name", ["calls"], progress=Silent()).rows.tolist()
-        [[3.0], [5.0]]
-    """
-    source = open_source(table, csv=csv, keep_words=True)
-    check_columns(source.columns, f"{what} {source.name}", id=[id_column], features=features)
-    progress.phase(f"reading {source.files[0].name}", source.count())
-    tally, seen, ids, blocks = Tally(), 0, [], []
-    types = dict.fromkeys(features, kind or pa.float64())
-    for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
-        ids.append(ids_of(batch.column(id_column), id_column, tally, seen))
-        blocks.append(numbers_of(batch, features, dict(gaps or {}), tally, seen))
-        seen += batch.num_rows
-        progress.advance(batch.num_rows)
-    if not seen:
-        raise ValueError(f"{what} {source.name} has no rows: there is nobody in it")
-    if tally.counts:
-        raise ValueError("\n".join([f"{what} {source.name}:", *tally.lines(policy=False)]))
-    together = pa.concat_arrays(ids)
-    if (different := pc.count_distinct(together).as_py()) < seen:
-        raise ValueError(
-            f"{what} {source} has {seen - different:,} rows whose id occurs before: one row for each person"
-        )
-    return PeopleRows(together, np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
-
-
 def _must_be_unicode(values: pa.Array, what: str) -> None:
     """Refuse bytes that a Parquet file calls text and that are none: nobody could read the released table."""
     try:
@@ -278,16 +221,14 @@ def _must_be_unicode(values: pa.Array, what: str) -> None:
         ) from error
 
 
-def _look_closer(
-    block: Floats, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
-) -> None:
-    for name, column in zip(features, block, strict=True):
-        missing = np.isnan(column)
-        if name in constants:
-            column[missing] = constants[name]
-        else:
-            tally.add("missing", name, np.flatnonzero(missing), offset)
-        tally.add("infinite", name, np.flatnonzero(np.isinf(column)), offset)
+def look_closer(name: str, column: Floats, constants: Mapping[str, float], tally: Tally, offset: int) -> None:
+    """Fill what is missing in a column that has a constant for it, and note what is left, or infinite."""
+    missing = np.isnan(column)
+    if name in constants:
+        column[missing] = constants[name]
+    else:
+        tally.add("missing", name, np.flatnonzero(missing), offset)
+    tally.add("infinite", name, np.flatnonzero(np.isinf(column)), offset)
 
 
 def _as_numbers(name: str, column: pa.Array, tally: Tally, offset: int) -> pa.Array:

@@ -21,11 +21,18 @@ FIRST = 3
 """How many row numbers a message names."""
 
 NON_NUMERIC = "non-numeric"
+_MISFIT = "cannot be read as "
 _KINDS: dict[str, tuple[ProblemKind, str, str]] = {
     "missing": ("gaps", "1 gap", "{} gaps"),
     "infinite": ("infinite", "1 infinite value", "{} infinite values"),
     "missing or empty id": ("id", "1 row without an id", "{} rows without an id"),
     "odd id": ("spelling", "1 id in another spelling", "{} ids in another spelling"),
+    "unknown": (
+        "unknown",
+        "1 value that is none of those declared",
+        "{} values that are none of those declared",
+    ),
+    "unknown date": ("unknown date", "1 value that is no date", "{} values that are no dates"),
     NON_NUMERIC: ("words", "1 cell that is no number", "{} cells that are no numbers"),
 }
 
@@ -84,6 +91,18 @@ class Tally:
                 problem, places = NON_NUMERIC, np.flatnonzero(wrong)
         rows = [int(i) + offset + 1 for i in places[:FIRST]]
         self.merge(Tally({(problem, column): len(places)}, {(problem, column): rows}))
+
+    def add_misfit(self, column: str, kind: str, found: str) -> None:
+        """Note a column whose type cannot be of the kind that is declared for it.
+
+        Args:
+            column: Its name.
+            kind: What is declared.
+            found: Its type, as `type_name` says it.
+        """
+        self.merge(
+            Tally({(f"{_MISFIT}{kind}: {found}", column): 0}, {(f"{_MISFIT}{kind}: {found}", column): []})
+        )
 
     def merge(self, other: "Tally") -> None:
         """Add what another tally counted in other rows."""
@@ -145,6 +164,8 @@ class Tally:
 
     def _problem(self, key: tuple[str, str], *, rows_are_numbered: bool, policy: bool) -> ColumnProblem:
         problem, column = key
+        if problem.startswith(_MISFIT):
+            return problem_with(column, "misfit", problem, policy=policy)
         if problem not in _KINDS:
             return problem_with(column, type_problem(problem), problem, policy=policy)
         kind, one, many = _KINDS[problem]

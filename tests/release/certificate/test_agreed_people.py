@@ -30,7 +30,7 @@ from targetdp.release._staging import page_path
 WEIGHTS = {"calls": 1.0, "texts": -0.5, "topups": 0.25}
 ONE, TWO = "a" * 32, "b" * 32
 PLAIN = Facts(
-    scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
+    scales="declared", public=(), columns=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
     stated=AllReleases(Guarantee(0.25, 8.0, 1e-6), Guarantee(2.0, 40.0, 1e-6)), scores=("s",), rows=100,
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from targetdp.release._certificate._caveats import ALWAYS, AllReleases, statemen
 
 NEAR, CLASSIC = Guarantee(0.25, 8.0, 1e-6), Guarantee(2.0, 40.0, 1e-6)
 PLAIN = Facts(
-    scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
+    scales="declared", public=(), columns=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
     stated=AllReleases(NEAR, CLASSIC),
 )  # fmt: skip
 

@@ -181,6 +181,7 @@ def test_the_signature_covers_every_field(tmp_path: Path) -> None:
         "rows": 1000, "id": "other", "features": ["calls"], "scores": ["score"], "learned_from": "r0",
         "decisions": [{"name": "aid", "weights": {"calls": 1.0}, "cut": 0.0}], "cuts": [[0]],
         "left_out": ["r0"], "public": {"x": "why"}, "gaps": {"calls": 0.0}, "pseudonyms": True,
+            "kinds": {"calls": {"kind": "number", "gap_distance": 0.5}},
         "tuned_on": None, "output": plain["output"] | {"sha256": "1" * 64},
         "ledger": plain["ledger"] | {"number": 1},
         "together": plain["together"] | {"near": plain["together"]["classic"]},

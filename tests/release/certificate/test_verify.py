@@ -37,10 +37,10 @@ from targetdp.release import (
     verify_release,
 )
 from targetdp.release._certificate._caveats import statement
-from targetdp.release._certificate._certificate import Stated
 from targetdp.release._certificate._contents import _shown
 from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._certificate._page import page
+from targetdp.release._certificate._parts import Stated
 from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]

@@ -62,7 +62,8 @@ from targetdp.release import (
 from targetdp.release._certificate._contents import is_certified
 from targetdp.release._decision._bits import cuts_of_people
 from targetdp.release._decision._cuts import batch_ends
-from targetdp.release._policy import Policy, loosened
+from targetdp.release._policy import Policy
+from targetdp.release._trust._loosened import loosened
 
 Q = 1 / (1 + math.exp(4.0))
 """How often one bit is wrong at ε = 4."""

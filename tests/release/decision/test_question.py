@@ -19,6 +19,7 @@ from targetdp.release._decision._bits import turns_of
 from targetdp.release._decision._cuts import CutRule
 from targetdp.release._decision._question import Question
 from targetdp.release._decision._scoring import Scoring, scoring_of
+from targetdp.table import Encoding
 
 NAN, INF = math.nan, math.inf
 LAW = Decision(B=2, epsilon=4).law()
@@ -258,7 +259,7 @@ def test_a_score_on_record_fits_the_request_or_does_not(kind: str) -> None:
 
 
 def scoring(B: float, *decisions: dict[str, Any]) -> Scoring:
-    return scoring_of(asks(*decisions, B=B).questions, {"texts": 2.5})
+    return scoring_of(asks(*decisions, B=B).questions, Encoding({}, {"texts": 2.5}))
 
 
 PEOPLE = 501

@@ -25,7 +25,7 @@ from targetdp.release._engine._base import (
 )
 from targetdp.release._ids import Names
 from targetdp.release._prepare import Recipe
-from targetdp.table import MAX_BUCKETS, Sink, Spill, regrouped
+from targetdp.table import MAX_BUCKETS, Encoding, Sink, Spill, regrouped
 
 # An engine declares itself
 
@@ -129,7 +129,7 @@ def recipe(**more: Any) -> Recipe:
     names = Names("name", Spelling(), bytes(32), None)
     nobody = np.empty(0, dtype=np.uint64)
     given: dict[str, Any] = {
-        "names": names, "features": FEATURES, "released": FEATURES, "public": (), "gaps": {},
+        "names": names, "features": FEATURES, "released": FEATURES, "public": (), "encoding": Encoding(),
         "left_out": nobody, "estimated": (), "scales": None,
     }  # fmt: skip
     return Recipe(**given | more)

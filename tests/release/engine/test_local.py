@@ -31,6 +31,7 @@ from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._engine._rows import look_at, noisy_rows, nothing_seen
 from targetdp.release._ids import Names, person_tags
 from targetdp.release._prepare import Recipe
+from targetdp.table import Encoding
 
 KEY = bytes(range(32))
 PUBLIC = declared_scales(CENTERS, SCALES)
@@ -42,7 +43,7 @@ def recipe(
     estimated = () if scales is not None else (0, 2)
     names = Names("name", Spelling(), KEY, None)
     tags = np.sort(person_tags(pa.array(list(left_out), pa.string()), KEY))
-    return Recipe(names, FEATURES, FEATURES, (), gaps or {}, tags, estimated, scales)
+    return Recipe(names, FEATURES, FEATURES, (), Encoding({}, gaps or {}), tags, estimated, scales)
 
 
 def inspected(table: pa.Table, of: Recipe) -> Inspection:

@@ -53,7 +53,7 @@ from targetdp.release._engine._spark_tasks import (
 )
 from targetdp.release._ids import Names, person_tags
 from targetdp.release._prepare import Recipe
-from targetdp.table import Dialect, Source, TableError, dialect_lines
+from targetdp.table import Dialect, Encoding, Source, TableError, dialect_lines
 
 skip_without_java()
 
@@ -93,7 +93,7 @@ def release(
 def recipe(**more: Any) -> Recipe:
     given: dict[str, Any] = {
         "names": Names("name", Spelling(), bytes(32), None), "features": FEATURES, "released": FEATURES,
-        "public": (), "gaps": {}, "left_out": np.empty(0, dtype=np.uint64), "estimated": (),
+        "public": (), "encoding": Encoding(), "left_out": np.empty(0, dtype=np.uint64), "estimated": (),
         "scales": declared_scales([0.0] * 3, [1.0] * 3),
     }  # fmt: skip
     return Recipe(**given | more)

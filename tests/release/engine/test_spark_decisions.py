@@ -39,6 +39,7 @@ from targetdp.release._engine._base import decide_all
 from targetdp.release._engine._spark_tasks import REPORT, Gathered, Report, ScoreTask
 from targetdp.release._ids import Names, pseudonyms
 from targetdp.release._prepare import Recipe
+from targetdp.table import Encoding
 
 skip_without_java()
 
@@ -362,14 +363,14 @@ def test_who_is_scored_must_be_who_was_looked_at_and_before_that_nothing_is_draw
 def recipe(scoring: Scoring, **more: Any) -> Recipe:
     given: dict[str, Any] = {
         "names": Names("name", Spelling(), bytes(32), None), "features": FEATURES,
-        "released": tuple(one.asked.name for one in scoring.questions), "public": (), "gaps": {},
+        "released": tuple(one.asked.name for one in scoring.questions), "public": (), "encoding": Encoding(),
         "left_out": np.empty(0, dtype=np.uint64), "estimated": (), "scales": None, "scoring": scoring,
     }  # fmt: skip
     return Recipe(**given | more)
 
 
 def scoring_for(*decisions: dict[str, Any], B: float = 2.0) -> Scoring:
-    return scoring_of([Question.of(AskedDecision.model_validate(one), B) for one in decisions], {})
+    return scoring_of([Question.of(AskedDecision.model_validate(one), B) for one in decisions], Encoding())
 
 
 @pytest.mark.parametrize("B", [0.25, 2.0])

@@ -14,8 +14,8 @@ from support.release import LIMIT, cli, look, new_policy, nothing_changes, place
 from targetdp._files import canonical
 from targetdp.release import Desk, Ledger, LedgerDamaged, Refused, SigningKey, read_proposal, write_proposal
 from targetdp.release._ledger._entries import Entry
-from targetdp.release._policy import loosened
 from targetdp.release._trust._approval import Approval, PolicyChange
+from targetdp.release._trust._loosened import loosened
 
 WIDER: dict[str, Any] = {"limit": (0.25, 200.0, 0.1), "reason": "a second survey"}
 

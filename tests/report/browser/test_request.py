@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page
 
 from support.tradeoff import study
+from targetdp._files import plain_name
 from targetdp.release import Request, read_request
-from targetdp.release._policy import plain_name
 from targetdp.report import content, page
 from targetdp.tradeoff import Sweep, request_text, run
 

@@ -11,9 +11,8 @@ from targetdp._core import Progress, Silent, __version__
 from targetdp.release._agreed._look import AgreementLook, NotHandedOver, look_at_people
 from targetdp.release._agreed._record import AgreementRecord
 from targetdp.release._certificate._agreed import MEANS
-from targetdp.release._certificate._certificate import DeskRecord, LedgerMark
+from targetdp.release._certificate._parts import DeskRecord, LedgerMark, Output
 from targetdp.release._certificate._witnesses import witnesses
-from targetdp.release._certificate._written import Output
 from targetdp.release._desk import Desk
 from targetdp.release._engine._tables import found_on_disk, spooled
 from targetdp.release._ledger._book import Ledger

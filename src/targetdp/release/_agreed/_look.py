@@ -18,8 +18,8 @@ from targetdp.release._desk import Desk
 from targetdp.release._ledger._agreements import SHORT
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History
+from targetdp.release._look._columns import Problem, columns_that_are_not_there
 from targetdp.release._policy import AgreedPolicy, Policy
-from targetdp.release._prepare import Problem, columns_that_are_not_there
 from targetdp.release._public_scales import must_be_public
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 from targetdp.table import Source
@@ -70,7 +70,11 @@ class AgreementLook:
     @property
     def gaps(self) -> dict[str, float]:
         """Declared constants that stand for missing values of these columns."""
-        return {} if self.found is None else self.ruling[0].fill(self.found.numbers)
+        return (
+            {}
+            if self.found is None
+            else self.ruling[0].of_table(self.found.numbers).encoding.constants(self.found.numbers)
+        )
 
     @property
     def lines(self) -> list[str]:
@@ -122,12 +126,13 @@ def look_at_people(
 ) -> AgreementLook:
     """Put together what is known of people who agreed, and all that is wrong."""
     policy, history, names = desk.policy, ledger.history, desk.names()
+    for_table = policy.of_table(source.columns)
     version = history.policy_version + (history.policy != policy)
     problems = [Problem(*one) for one in policy_problems(desk, history)]
     ruling = (policy, version, approval_of(desk, history)[0])
     agreed = policy.agreed
     if agreed is None:
-        problems.append(Problem("policy.toml lets nobody be handed over", _remedy(policy)))
+        problems.append(Problem("policy.toml lets nobody be handed over", _remedy(for_table)))
         return AgreementLook(desk, ruling, None, None, 0, {}, {}, history, tuple(problems))
     named = people_named(names, people, column)
     problems += _problems_of_list(named, people)
@@ -136,7 +141,7 @@ def look_at_people(
     if names.column in missing:
         return AgreementLook(desk, ruling, agreed, None, 0, {}, {}, history, tuple(problems))
     columns = [name for name in agreed.columns if name not in missing]
-    found = find_rows(source, names, named.ids, policy, columns, progress)
+    found = find_rows(source, names, named.ids, for_table, columns, progress)
     problems += _problems_of_rows(found, names.column, source)
     in_all = ledger.agreed.in_all(found.people) + history.lost_agreed
     if in_all > agreed.at_most:
@@ -162,7 +167,8 @@ def look_at_people(
 
 def _remedy(policy: Policy) -> str:
     """The lines that are missing, all of them, to be pasted."""
-    columns = toml_value(list(policy.columns.release or policy.columns.decide))
+    ours = policy.columns.release or policy.columns.decide
+    columns = toml_value([name for name in ours if name not in policy.kinds])
     return (
         "if people agreed to it, say so there, on record:\n"
         f'    [agreed]\n    to = "what they agreed to"\n    columns = {columns}\n    at_most = 1000'

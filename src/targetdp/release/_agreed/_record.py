@@ -9,18 +9,18 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from targetdp._core import check
-from targetdp._files import canonical, explain
+from targetdp._files import Number, Reason, canonical, explain
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._agreed import AGREEMENT_ID
-from targetdp.release._certificate._certificate import (
+from targetdp.release._certificate._parts import (
     MOST_SUCCESSIONS,
+    CertificatePart,
     DeskRecord,
     LedgerMark,
+    Output,
     Scale,
     Signature,
 )
-from targetdp.release._certificate._written import CertificatePart, Output
-from targetdp.release._policy import Number, Reason
 from targetdp.release._trust._keys import SigningKey, Succession
 
 AGREEMENT_SUFFIX = ".agreement.json"

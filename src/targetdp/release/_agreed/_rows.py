@@ -128,7 +128,7 @@ class _Columns:
 
     def __init__(self, rows: Sequence[pa.RecordBatch], policy: Policy, columns: Sequence[str]) -> None:
         self.tally, self.gaps = Tally(), dict[str, int]()
-        fill, decide = policy.fill(columns), policy.columns.decide
+        fill, decide = policy.encoding.constants(columns), policy.columns.decide
         texts = {
             name for name in decide for batch in rows
             if name in columns and _is_text(batch.column(name).type)

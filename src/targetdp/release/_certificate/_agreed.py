@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from targetdp.release._policy import Reason
+from targetdp._files import Reason
 
 AGREEMENT_ID = "^[0-9a-f]{32}$"
 MEANS = (

@@ -38,7 +38,7 @@ def _other_than_asked(c: Certificate, request: Request) -> Iterator[str]:
     if c.decisions != request.decisions:
         yield "other decisions were taken"
     asked = request.columns
-    if asked is not None and set(asked) != set(c.features):
+    if asked is not None and {*c.encoding.expanded(asked)} != {*c.encoding.expanded(c.features)}:
         yield "other columns were released"
     elif request.weights is not None and not _same_weights(c, request):
         yield "other weights were used"

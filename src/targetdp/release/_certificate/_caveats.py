@@ -4,7 +4,7 @@ Whoever verifies a certificate derives its conditions again from the same facts,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from targetdp._core import exact, up
@@ -19,6 +19,7 @@ from targetdp.release._certificate._agreed import (
 )
 from targetdp.release._decision._asked import AskedDecision
 from targetdp.release._request import TunedOn
+from targetdp.table import AnyKind, Constant, first_names
 
 _DISTANCES = (
     "Distances are measured between rows as they entered the mechanism: columns scaled as stated, then rows "
@@ -54,6 +55,13 @@ _LARGE_DELTA = (
     "what the noise does is told by ε at smaller δ."
 )
 _GAPS = "Missing values were replaced by constants that were declared, not learned: {constants}."
+_KINDS = (
+    "Values that are no plain numbers became numbers by maps that the data holder has declared, the same for "
+    "every table and on record here ({names}): how far apart two people are in such a column is what its map "
+    "says. {accepted}"
+)
+_ACCEPTED = "That the table was accepted tells that its values there are of the declared kind."
+_NOT_DECLARED = "A value that is not of the declared kind counts as missing."
 _PUBLIC = (
     "Columns that the data holder has declared public were passed on as they were and are NOT protected: "
     "{names}."
@@ -101,11 +109,13 @@ class Facts:
 
     scales: str
     public: tuple[str, ...]
-    features: int
-    gaps: Mapping[str, float]
+    columns: int
+    """Columns of the table that features are made of."""
+    gaps: Mapping[str, Constant]
     pseudonyms: bool
     tuned_on: TunedOn | None
     engine: str
+    kinds: Mapping[str, AnyKind] = field(default_factory=dict)
     scores: tuple[str, ...] = ()
     decisions: tuple[AskedDecision, ...] = ()
     learned_from: str | None = None
@@ -141,6 +151,13 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
         (left_out, _LEFT_OUT.format(releases=releases)),
         (agreed_out, agreed_out),
         (facts.large_delta, _LARGE_DELTA),
+        (
+            facts.kinds,
+            _KINDS.format(
+                names=first_names(facts.kinds),
+                accepted=_NOT_DECLARED if facts.scales == "none" else _ACCEPTED,
+            ),
+        ),
         (facts.public, _PUBLIC.format(names=", ".join(facts.public))),
         (facts.gaps, _GAPS.format(constants=_constants(facts))),
         (facts.pseudonyms, _PSEUDONYMS),
@@ -195,6 +212,10 @@ def format_guarantee(guarantee: Guarantee) -> str:
 
 def _constants(facts: Facts) -> str:
     values = set(facts.gaps.values())
-    if len(values) == 1 and len(facts.gaps) == facts.features:
-        return f"{values.pop():g} in every column"
-    return ", ".join(f"{name} = {value:g}" for name, value in facts.gaps.items())
+    if len(values) == 1 and len(facts.gaps) == facts.columns:
+        return f"{_shown(values.pop())} in every column"
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in facts.gaps.items())
+
+
+def _shown(value: Constant) -> str:
+    return f"“{value}”" if isinstance(value, str) else f"{value:g}"

@@ -17,144 +17,40 @@ from targetdp._files import canonical
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseLaw, law_of
-from targetdp.normalization import ColumnScales, ReleaseSource
+from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._agreed import WithoutPromise
-from targetdp.release._certificate._caveats import AllReleases, Facts
+from targetdp.release._certificate._caveats import Facts
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._written import CertificatePart, Output, Sha256
+from targetdp.release._certificate._parts import (
+    MOST_SUCCESSIONS,
+    Asked,
+    AtDistance,
+    CertificatePart,
+    Classic,
+    DeskRecord,
+    Finite,
+    LedgerMark,
+    MechanismRecord,
+    Output,
+    Scale,
+    Scales,
+    Signature,
+    Stated,
+    Together,
+)
 from targetdp.release._decision._asked import AskedDecision
 from targetdp.release._decision._bits import Cuts
-from targetdp.release._ledger._entries import Head
 from targetdp.release._policy import ReleaseKind
 from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
 from targetdp.release._terms import ReleaseTerms, facts_of, is_large
 from targetdp.release._trust._keys import SigningKey, Succession
+from targetdp.table import AnyKind, Encoding
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
-MOST_SUCCESSIONS = 100
-"""Changes of keys that a certificate tells of, the newest."""
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-_Chance = Annotated[float, Field(ge=0, le=1)]
-
-
-class Stated(CertificatePart):
-    """A guarantee as plain data."""
-
-    B: Annotated[float, Field(gt=0, le=2)]
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    delta: _Chance
-
-    def value(self) -> Guarantee:
-        """The guarantee itself."""
-        return Guarantee(self.B, self.epsilon, self.delta)
-
-
-class AtDistance(CertificatePart):
-    """What holds for two people at a distance. ε is null where no finite ε holds at the stated δ."""
-
-    distance: Annotated[float, Field(gt=0, le=2)]
-    epsilon: _Finite | None
-    best_guess: Annotated[float, Field(ge=0.5, le=1)] = Field(
-        description="probability that the best guess between two equally likely rows is right, at most"
-    )
-
-
-class Classic(CertificatePart):
-    """The classic differential privacy (B = 2) that the release has; null where no finite ε holds."""
-
-    switch_lemma: Stated | None
-    exact: Stated | None
-
-
-class MechanismRecord(CertificatePart):
-    """The mechanism and the law of what it draws: numbers from which the guarantee can be derived again."""
-
-    name: str
-    law: dict[str, Any]
-    deviation_per_column: _Finite | None = Field(description="of the noise; null for decisions")
-    noise_length: _Finite | None = Field(
-        description="typical length on a row; rows have length at most 1; null for decisions"
-    )
-
-
-class Scale(CertificatePart):
-    """What was subtracted from a column and what it was divided by."""
-
-    center: _Finite
-    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Scales(CertificatePart):
-    """Where column scales came from, and their values: they are public, or were paid for."""
-
-    source: ReleaseSource | Literal["none"]
-    reason: str | None = Field(description="why declared ones are public, in the data holder's words")
-    spent: Stated | None
-    values: dict[str, Scale]
-    estimated: tuple[str, ...] = Field(description="columns whose scales this release has estimated")
-    releases: tuple[str, ...] = Field(description="the releases of this desk that have estimated the others")
-
-
-class LedgerMark(CertificatePart):
-    """Where the ledger stood when this release was reserved in it."""
-
-    ledger_id: str
-    number: int
-    hash: Sha256
-
-    def head(self) -> Head:
-        """The ledger's head."""
-        return Head(self.ledger_id, self.number, self.hash)
-
-
-class Together(CertificatePart):
-    """What holds of all releases of the desk together: a limit that was fixed beforehand."""
-
-    near: Stated
-    classic: Stated
-    limits: Annotated[int, Field(ge=1)] = Field(description="how many were in force; their δ add up")
-    forgot: bool = Field(description="whether entries of the ledger were lost, or may have been")
-    agreed: Annotated[int, Field(ge=0, strict=True, description="people handed over as they are")] = 0
-
-    def value(self) -> AllReleases:
-        """The same with guarantees."""
-        return AllReleases(self.near.value(), self.classic.value(), self.limits, self.forgot, self.agreed)
-
-
-class DeskRecord(CertificatePart):
-    """The desk that the release was made at, and the policy that it was made under."""
-
-    id: str
-    name: str
-    policy: int = Field(description="which version of its policy, counted by the ledger")
-    policy_sha256: Sha256
-
-
-class Asked(CertificatePart):
-    """What was asked for, and by whom: the request's own words."""
-
-    sha256: Sha256
-    signer: str | None
-    asked_by: str | None
-    program: str | None
-    why: str | None
-    page: str | None
-
-
-class Signature(CertificatePart):
-    """Ed25519 over everything else in the certificate, key and succession among it."""
-
-    key: str
-    succession: tuple[Succession, ...] = Field(
-        default=(),
-        max_length=MOST_SUCCESSIONS,
-        description="by which steps the key follows from earlier ones of the desk, the oldest first",
-    )
-    value: str
 
 
 class Certificate(CertificatePart):
@@ -189,7 +85,10 @@ class Certificate(CertificatePart):
     learned_from: str | None
     left_out: tuple[str, ...]
     public: dict[str, str] = Field(description="columns that were passed on, and why they are public")
-    gaps: dict[str, float]
+    kinds: dict[str, AnyKind] = Field(
+        description="columns that are no plain numbers, and how they became features"
+    )
+    gaps: dict[str, Finite | str]
     pseudonyms: bool
     tuned_on: TunedOn | None
     engine: str
@@ -214,11 +113,22 @@ class Certificate(CertificatePart):
         """All columns of the released table."""
         return (self.id, *self.released, *self.public)
 
+    @property
+    def encoding(self) -> Encoding:
+        """How columns of the table became features."""
+        return Encoding(self.kinds, self.gaps)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that features were made of."""
+        return self.encoding.sources(self.features)
+
     def facts(self) -> Facts:
         """What its conditions depend on."""
         return Facts(
-            scales=self.scales.source, public=tuple(self.public), features=len(self.features),
-            gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
+            scales=self.scales.source, public=tuple(self.public), columns=len(self.sources),
+            gaps=self.gaps, kinds=self.kinds, pseudonyms=self.pseudonyms,
+            tuned_on=self.tuned_on, engine=self.engine,
             scores=self.scores, decisions=self.decisions, learned_from=self.learned_from,
             left_out=self.left_out,
             stated=self.together.value(), large_delta=is_large(self.guarantee.delta, self.rows),
@@ -323,7 +233,8 @@ def make_certificate(
         learned_from=facts.learned_from,
         left_out=facts.left_out,
         public=prepared.public,
-        gaps=prepared.gaps,
+        kinds=dict(facts.kinds),
+        gaps=dict(facts.gaps),
         pseudonyms=facts.pseudonyms,
         tuned_on=facts.tuned_on,
         engine=facts.engine,

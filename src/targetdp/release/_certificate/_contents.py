@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from targetdp._core import Floats
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, law_of, noise_law_of
 from targetdp.release._certificate._certificate import Certificate
+from targetdp.release._certificate._parts import File, Output
 from targetdp.release._certificate._values import can_be_so_many, has_the_noise, rows_looked_at
-from targetdp.release._certificate._written import File, Output
 from targetdp.release._decision._bits import Bits, Turns, cuts_of, turns_of
 from targetdp.release._decision._question import Question
 from targetdp.table import Dialect, Written, batch_rows, open_source

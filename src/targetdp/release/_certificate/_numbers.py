@@ -16,6 +16,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check, questions_of
 from targetdp.release._policy import CLASSIC
 from targetdp.release._request import scores_must_be_plain, scores_must_differ
+from targetdp.table import first_names
 
 SLACK = 1e-9
 """Relative: another processor may round the last digits differently."""
@@ -26,6 +27,8 @@ _FAMILIES = {"projection-exact": "projection"}
 def verify_guarantee(c: Certificate) -> Iterator[Check]:
     """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
     yield _conditions(c)
+    if c.kinds:
+        yield _kinds(c)
     if c.agreed or c.together.agreed:
         good = is_consistent(c.agreed, c.rows, c.together.agreed)
         people = f"{sum(one.people for one in c.agreed):,} of {c.rows:,}, {c.together.agreed:,} in all"
@@ -90,6 +93,21 @@ def _conditions(c: Certificate) -> Check:
     return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
 
 
+def _kinds(c: Certificate) -> Check:
+    """Whether the kinds on record are those of features, and of nothing else."""
+    what = "kinds of columns"
+    used = {column for column in c.sources if column in c.kinds}
+    features = [feature for column, kind in c.kinds.items() for feature in kind.features(column)]
+    odd = {*c.kinds} - used or {name for name in c.features if features.count(name) > 1}
+    try:
+        for column in {*c.kinds} & {*c.gaps}:
+            c.kinds[column].place(c.gaps[column])
+    except (ValueError, TypeError) as error:
+        return Check(what, False, f"what stands for missing values makes no sense: {error}")
+    told = first_names(f"{name}: {kind.kind}" for name, kind in c.kinds.items())
+    return Check(what, not odd, told if not odd else f"{first_names(odd)}: not those of the features")
+
+
 def _scales(c: Certificate) -> Iterator[Check]:
     """Private scales that this release estimated, and no others, were paid for here, at B = 2."""
     s = c.scales
@@ -99,10 +117,15 @@ def _scales(c: Certificate) -> Iterator[Check]:
         told = "none: rows were taken as they are" if good else "none, and the promise needs some"
         yield Check("column scales", good, told)
         return
+    kinds = c.encoding.scales(c.features)
+    numbers = tuple(name for name in c.features if name not in kinds)
     good = (s.spent is not None) == (s.source == "private") and (s.spent is None or s.spent.B == 2)
-    good &= tuple(s.values) == c.features and (s.reason is not None) == (s.source == "declared")
-    good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
-    earlier = s.source != "declared" and set(s.estimated) != set(c.features)
+    good &= tuple(s.values) == c.features and (s.source == "declared" or bool(numbers))
+    good &= (s.reason is not None) == (s.source == "declared" and bool(numbers))
+    # What a kind declares is derived again from it.
+    good &= all((s.values[name].center, s.values[name].scale) == own for name, own in kinds.items())
+    good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(numbers)
+    earlier = s.source != "declared" and set(s.estimated) != set(numbers)
     good &= bool(s.releases) == earlier
     paid_for = {
         "declared": "not paid for",

@@ -32,7 +32,8 @@ def page(certificate: Certificate) -> str:
     """The certificate as one page."""
     sections = (
         _head(certificate), _asked(certificate), _promise(certificate), _distances(certificate),
-        _scores(certificate), _conditions(certificate), _made(certificate), _proof(certificate),
+        _within(certificate), _scores(certificate), _conditions(certificate),
+        _made(certificate), _proof(certificate),
     )  # fmt: skip
     return "\n".join("\n".join(map(_one_line, lines)) for lines in sections if lines) + "\n"
 
@@ -212,6 +213,21 @@ def _distances(c: Certificate) -> list[str]:
         "",
         "*Best guess*: which of two equally likely rows a person has, by somebody who knows all other rows; "
         "a coin is right in 50%.",
+        "",
+    ]
+
+
+def _within(c: Certificate) -> list[str]:
+    """What distance B means for columns that are no plain numbers."""
+    if not c.kinds or c.scales.source == "none":
+        return []
+    lines = (f"- {line}" for line in c.encoding.within(c.features, c.guarantee.B))
+    return [
+        f"### What is within B = {exact(c.guarantee.B)}",
+        "",
+        "Of two people who differ in nothing else:",
+        "",
+        *lines,
         "",
     ]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from targetdp.release._certificate._certificate import Signature
 from targetdp.release._certificate._contents import Check
+from targetdp.release._certificate._parts import Signature
 from targetdp.release._trust._keys import fingerprint_of, is_signed, succeeds
 from targetdp.release._trust._signers import earlier_key_of_own_desk, known_signers
 

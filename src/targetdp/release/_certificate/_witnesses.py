@@ -14,7 +14,7 @@ from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
-from targetdp.release._ledger._history import private_space, public_space
+from targetdp.release._ledger._history import private_space, public_space, space_of_kinds
 from targetdp.release._trust._keys import is_signed, succeeds
 
 _MOST, _LONGEST = 10_000, 1 << 22
@@ -71,10 +71,13 @@ def _space(c: Certificate) -> dict[str, str]:
     """Which scales its columns had, as far as a certificate tells; what it does not tell was another's."""
     if c.scales.source == "none":
         return {}
+    kinds = space_of_kinds(c.encoding, c.features)
     if c.scales.source == "declared":
-        return {name: public_space(one.center, one.scale) for name, one in c.scales.values.items()}
+        numbers = c.scales.values.items()
+        return {name: public_space(one.center, one.scale) for name, one in numbers} | kinds
     earlier = c.scales.releases[0] if len(c.scales.releases) == 1 else "?"
-    return {name: private_space(c.release if name in c.scales.estimated else earlier) for name in c.features}
+    mine = c.scales.estimated
+    return {name: private_space(c.release if name in mine else earlier) for name in c.features} | kinds
 
 
 def estimated_by(c: Certificate) -> dict[str, Any] | None:

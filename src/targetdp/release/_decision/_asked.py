@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from targetdp._core import Floats, check
-from targetdp._files import StrictModel
+from targetdp._files import Number, StrictModel
 from targetdp.release._decision._cuts import MOST_KNOTS
-from targetdp.release._policy import CLASSIC, Number
+from targetdp.release._policy import CLASSIC
 
 Share = Annotated[Number, Field(ge=0, le=1)]
 _MOST_BENDS = 1024

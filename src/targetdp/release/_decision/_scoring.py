@@ -10,7 +10,7 @@ from targetdp._core import Floats, Integers
 from targetdp.mechanisms import LinearScore, steps_of
 from targetdp.normalization import ColumnScales, rows_in_ball, scores_in_ball
 from targetdp.release._decision._question import Question
-from targetdp.table import Tally, numbers_of
+from targetdp.table import Encoding, Tally
 
 RunModel = Callable[[pa.RecordBatch], Floats]
 """A model that is running: the score of each row, NaN where it has no answer."""
@@ -22,14 +22,14 @@ class Scoring:
 
     Args:
         questions: One for each decision.
-        numbers: The columns of numbers that weights and curves are for.
-        gaps: Declared constants for missing values.
+        numbers: The features that weights and curves are for.
+        encoding: How columns become features.
         texts: Columns that a model takes as text.
     """
 
     questions: tuple[Question, ...]
     numbers: tuple[str, ...]
-    gaps: Mapping[str, float]
+    encoding: Encoding
     texts: tuple[str, ...] = ()
 
     @property
@@ -46,8 +46,8 @@ class Scoring:
         """Columns that are no numbers, told by their types alone: no row is looked at."""
         tally = Tally()
         # Columns that are not there, or that the policy does not allow, are told apart.
-        known = [name for name in self.numbers if name in batch.schema.names]
-        numbers_of(batch.slice(0, 0), known, {}, tally, 0)
+        known = [name for name in self.numbers if self.encoding.source(name) in batch.schema.names]
+        self.encoding.numbers(batch.slice(0, 0), known, tally, 0)
         return tally
 
     def steps(
@@ -66,7 +66,7 @@ class Scoring:
             room: An array for the numbers.
         """
         tally = Tally()
-        block = numbers_of(batch, self.numbers, dict(self.gaps), tally, 0, room)
+        block = self.encoding.numbers(batch, self.numbers, tally, 0, room)
         if not self.classic:
             if tally.counts or scales is None:  # all of it was looked at before
                 raise ValueError("the table changed while it was read: try again when nobody writes to it")
@@ -81,12 +81,11 @@ class Scoring:
         return np.asarray(steps + moved[:, None] * searched)
 
 
-def scoring_of(
-    questions: Sequence[Question], gaps: Mapping[str, float], texts: Sequence[str] = ()
-) -> Scoring:
+def scoring_of(questions: Sequence[Question], encoding: Encoding, texts: Sequence[str] = ()) -> Scoring:
     """How people are scored for some questions."""
-    numbers = dict.fromkeys(name for one in questions if one.asked.model is None for name in one.asked.takes)
-    return Scoring(tuple(questions), tuple(numbers), gaps, tuple(texts))
+    weighed = (name for one in questions if one.asked.model is None for name in one.asked.takes)
+    numbers = dict.fromkeys(name for name in weighed if encoding.is_feature(name))
+    return Scoring(tuple(questions), tuple(numbers), encoding, tuple(texts))
 
 
 def _in_ball(columns: Floats, scales: ColumnScales, question: Question) -> tuple[Floats, int]:

@@ -117,7 +117,7 @@ class ReleaseJob:
         _, scoring = self.decisions
         if not scoring.by_models:
             return scoring.steps(batch, self.scales, self.models, room)
-        rows = batch.select(list(self.recipe.features))
+        rows = batch.select(list(self.recipe.sources))
         return self.draws.answers(number, rows, lambda: scoring.steps(rows, None, self.models, room)[0]), 0
 
 

@@ -46,7 +46,6 @@ from targetdp.table import (
     Tally,
     batch_rows,
     kept_column,
-    numbers_of,
     overlapped,
     plain_type,
     words_as_gaps,
@@ -177,7 +176,9 @@ class LocalEngine:
             return item[1].num_rows, count_from(centers, item[1], recipe, room)
 
         total = None
-        for rows, counts in overlapped(measure, self._batches(recipe, [recipe.id, *recipe.estimated_names])):
+        for rows, counts in overlapped(
+            measure, self._batches(recipe, [recipe.id, *recipe.encoding.sources(recipe.estimated_names)])
+        ):
             total = joined(total, counts)
             progress.advance(rows)
         return np.empty((len(centers), 0), dtype=np.int64) if total is None else np.asarray(total)
@@ -208,7 +209,7 @@ class LocalEngine:
             if not len(ids):
                 return 0, 0
             room = self._room(len(ids), len(recipe.features))
-            block = numbers_of(batch, recipe.features, recipe.gaps, Tally(), 0, room)
+            block = recipe.encoding.numbers(batch, recipe.features, Tally(), 0, room)
             words = job.draws.for_batch(offset, ids, block)
             rows, clipped = noisy_rows(block, scales, law, words)
             spill.add(recipe.names.published(ids), rows, _kept(batch, public))

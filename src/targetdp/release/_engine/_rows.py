@@ -20,7 +20,7 @@ from targetdp.release._engine._base import Inspection, joined
 from targetdp.release._ids import is_among, loose_tags
 from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
-from targetdp.table import Tally, formulas_in, ids_of, numbers_of
+from targetdp.table import Tally, formulas_in, ids_of
 
 _SAMPLED_ROWS, _SAMPLED_VALUES = 1_000, 200_000
 """Of a batch: by so many rows, or values, the data holder is told what a score looks at."""
@@ -126,7 +126,7 @@ def look_at(
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
     if recipe.as_they_are:
         return (found if whose else found + look_at_types(batch, recipe)), ids
-    block = numbers_of(batch, recipe.features, recipe.gaps, tally, offset, room)
+    block = recipe.encoding.numbers(batch, recipe.features, tally, offset, room)
     if len(ids):
         if len(recipe.scaled_from):
             found.in_scales = _known_to_scales(batch, ids, recipe)
@@ -160,7 +160,7 @@ def _some_of(batch: pa.RecordBatch, recipe: Recipe, tally: Tally) -> list[pa.Rec
         return []
     most = min(batch.num_rows, _SAMPLED_ROWS, _SAMPLED_VALUES // len(recipe.features))
     rows = np.random.default_rng().choice(batch.num_rows, most, replace=False)
-    return [batch.select(list(recipe.features)).take(pa.array(rows))]
+    return [batch.select(list(recipe.sources)).take(pa.array(rows))]
 
 
 def _known_to_scales(batch: pa.RecordBatch, ids: pa.StringArray, recipe: Recipe) -> int:
@@ -211,7 +211,7 @@ def count_from(
     if not len(ids):
         return None
     tally = Tally()
-    block = numbers_of(batch, recipe.estimated_names, recipe.gaps, tally, 0, room)
+    block = recipe.encoding.numbers(batch, recipe.estimated_names, tally, 0, room)
     if tally.counts:  # all of it was looked at before
         raise ValueError("the table changed while it was read: try again when nobody writes to it")
     return count_distances(block, centers)

@@ -14,6 +14,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ from targetdp.release._engine._spark_tasks import (
     Secret,
 )
 from targetdp.release._prepare import Recipe
-from targetdp.table import SortedIds, Source, Splitters, Tally, ids_of, numbers_of, plain_type
+from targetdp.table import SortedIds, Source, Splitters, Tally, ids_of, plain_type
 
 try:
     from pyspark.serializers import CloudPickleSerializer
@@ -60,6 +61,8 @@ except ImportError as error:
         f"the Spark engine cannot start ({error}): install it with pip install 'targetdp[spark]', and Java 17"
     ) from error
 
+# PySpark 4.1 and later must be told in which zone moments are; before, it was always this one.
+_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 _PER_RANGE = 256
 """Ids sampled for each range, so that ranges are even within some 6%."""
 _LONGEST_SPLITTER = 64
@@ -115,7 +118,7 @@ class SparkEngine:
         if self._source is not None:
             return self._source.types(list(names))
         with explained():
-            schema = to_arrow_schema(self._frame.select(*map(quoted, names)).schema)
+            schema = to_arrow_schema(self._frame.select(*map(quoted, names)).schema, **_ZONE)
         return {name: plain_type(schema.field(name).type) for name in names}
 
     def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
@@ -231,12 +234,13 @@ def _select(frame: DataFrame, recipe: Recipe) -> DataFrame:
         raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
     with explained():
         frame = frame.select(*map(quoted, recipe.columns))
-        types = to_arrow_schema(frame.select(*map(quoted, recipe.columns[: 1 + len(recipe.features)])).schema)
+        chosen = frame.select(*map(quoted, recipe.columns[: 1 + len(recipe.sources)]))
+        types = to_arrow_schema(chosen.schema, **_ZONE)
     # Reading no rows refuses what reading them all would.
     nothing = pa.RecordBatch.from_pylist([], schema=types)
     tally = Tally()
     ids_of(nothing.column(recipe.id), recipe.id, tally, 0)
-    numbers_of(nothing, recipe.features, {}, tally, 0)
+    recipe.encoding.numbers(nothing, recipe.features, tally, 0)
     tally.raise_if_any(rows_are_numbered=False)
     return frame
 

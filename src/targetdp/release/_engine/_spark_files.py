@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from targetdp.release._prepare import Recipe
@@ -114,11 +115,13 @@ def _read_text(reader: Any, paths: list[str], table: Source, recipe: Recipe) -> 
             for name in inside
         ]
         text = text.select(*columns)
+    words = [name for name, kind in recipe.types.items() if kind == pa.string()]
     others = [
         functions.coalesce(functions.col(quoted(name)), functions.lit("")).alias(name)
-        for name in (recipe.id, *recipe.public) if name in inside
+        for name in (recipe.id, *words, *recipe.public) if name in inside
     ]  # fmt: skip
-    features = [_number(name, csv.numerals) for name in recipe.features if name in inside]
+    numbers = (name for name in recipe.sources if name in inside and name not in words)
+    features = [_number(name, csv.numerals) for name in numbers]
     return text.select(*others, *features)
 
 

@@ -43,7 +43,6 @@ from targetdp.table import (
     buckets_of,
     columns_in_order,
     kept_column,
-    numbers_of,
     sort_ids,
 )
 
@@ -202,7 +201,7 @@ class Privatize(_WritingTask):
         published: pa.StringArray,  # noqa: ARG002 (noise belongs to the id as it is)
     ) -> tuple[Floats | None, Report]:
         tally = Tally()
-        block = numbers_of(batch, self.recipe.features, self.recipe.gaps, tally, 0)
+        block = self.recipe.encoding.numbers(batch, self.recipe.features, tally, 0)
         if tally.counts:  # what is computed again may differ from what was looked at
             raise ValueError("the table changed while it was read: try again, or persist the frame")
         rows, clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))

@@ -16,8 +16,9 @@ from targetdp.release._ledger._limit import Limit
 from targetdp.release._ledger._people import forget_people, forget_unknown, write_people
 from targetdp.release._ledger._record import LedgerRecord
 from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
-from targetdp.release._policy import Policy, changes
+from targetdp.release._policy import Policy
 from targetdp.release._trust._approval import Approval, must_be_approved
+from targetdp.release._trust._loosened import changes
 
 Ruling = tuple[Policy, int, Approval | None] | tuple[Policy, int]
 """A policy, which version it is, and an approval where it needs one."""

@@ -14,6 +14,7 @@ from targetdp.release._ledger._entries import KEY, OPENED, Entry, Reading, Witne
 from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
 from targetdp.release._trust._approval import PolicyChange, must_be_approved
+from targetdp.table import Encoding
 
 State = Literal["reserved", "published", "voided", "lost"]
 
@@ -26,6 +27,16 @@ def public_space(center: float, scale: float) -> str:
 def private_space(release: str) -> str:
     """Which scales a column has: estimated ones are told by the release that has estimated them."""
     return f"private {release}"
+
+
+def space_of_kinds(encoding: Encoding, features: Sequence[str]) -> dict[str, str]:
+    """Which maps and scales features of kinds have, and their columns: these may have been numbers before."""
+    declared = encoding.scales(features)
+    marks = {name: encoding.mark(encoding.source(name)) for name in declared}
+    columns = {encoding.source(name): f"map {mark}" for name, mark in marks.items()}
+    return {name: told for name, told in columns.items() if name not in features} | {
+        name: f"kind {marks[name]} {center!r} {scale!r}" for name, (center, scale) in declared.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -202,7 +213,7 @@ class History:
     def scale_of(self, row: ReleaseRow, column: str) -> float | None:
         """What a column of a release was divided by; None where that is not known."""
         kind, _, rest = row.space.get(column, "").partition(" ")
-        if kind == "public":
+        if kind in {"public", "kind"}:
             return float(rest.split()[-1])
         by = self.releases.get(rest)
         scales = None if by is None or by.scales is None else by.scales.get(column)

@@ -21,11 +21,12 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._look._columns import Problem
 from targetdp.release._look._looks_at import looks_at
 from targetdp.release._look._made_of import doubts, made_of
 from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people
 from targetdp.release._planned import beyond_the_plan, left_of_plan, planned
-from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._prepare import Prepared
 from targetdp.release._staging import belongs, certificate_path
 from targetdp.release._terms import ReleaseTerms, TooFewPeopleError, bound_of, make_terms
 
@@ -200,6 +201,7 @@ class Look:
         lines += [*(describe_decision(one) for one in request.decisions), *self.looks_at]
         if self.terms is not None:
             lines += self._promise(self.terms)
+        lines += self._within()
         if self.clipped is not None:
             lines.append(f"for you only: {self.clipped:.1%} of rows are longer than 1 and will be clipped")
         elif p.estimated:
@@ -232,6 +234,12 @@ class Look:
                 f"{len(self.prepared.estimated)} columns, which later releases reuse"
             )
         return lines
+
+    def _within(self) -> list[str]:
+        """What distance B means for columns that are no plain numbers."""
+        p = self.prepared
+        told = () if p.request.classic else p.encoding.within(p.features, p.request.B)
+        return [f"within B, {line}" for line in told]
 
     def _budget(self) -> list[str]:
         s = self.spending
@@ -289,6 +297,7 @@ class Look:
             "noise_length": (
                 None if terms is None or terms.law.noisy is None else noise_length(terms.law.noisy)
             ),
+            "within_B": self._within(),
             "conditions": [] if terms is None else list(terms.conditions),
             "without_promise": [] if terms is None else [one.model_dump() for one in terms.agreed],
             "clipped_for_the_data_holder_only": self.clipped,

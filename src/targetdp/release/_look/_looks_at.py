@@ -57,5 +57,6 @@ def _each(
             batch = rows.combine_chunks().to_batches()[0]
             return scoring.steps(batch, scales, models)[0][:, place].astype(np.float64)
 
-        found = importance(score, sample, question.asked.takes, cut=float(cut), rng=np.random.default_rng())
+        columns = scoring.encoding.sources(question.asked.takes)
+        found = importance(score, sample, columns, cut=float(cut), rng=np.random.default_rng())
         yield from found.in_words(question.asked.name)

@@ -90,18 +90,18 @@ def doubts(prepared: Prepared, spread: Spread | None, history: History) -> Itera
     p = prepared
     if p.policy.scales.source == "public" and p.known_scales:
         yield from _odd_scales(p, spread)
-        if p.scaled_from is None:
+        if p.scaled_from is None and p.numbers:
             yield (
                 "whom the declared scales were learned from is not on record here: make sure that it was "
                 f"nobody of this table (scales.toml says: “{p.scales_reason}”)"
             )
-        if not p.desk.scales.are_as_learned():
+        if p.numbers and not p.desk.scales.are_as_learned():
             yield (
                 "the declared scales were changed after it was put on record whom they were learned from: "
                 "make sure that it was nobody of this table"
             )
         record = p.desk.scales.record
-        if record is not None and record.other_people is not None:
+        if p.numbers and record is not None and record.other_people is not None:
             yield (
                 "whether the declared scales were learned from these people is not looked at: scales.toml "
                 f"says that the same ids are other people's (“{record.other_people}”); are these your words?"
@@ -137,7 +137,9 @@ def _ever_scored(p: Prepared, history: History) -> tuple[tuple[str, ...], dict[s
 
 def _odd_scales(p: Prepared, spread: Spread | None) -> Iterator[str]:
     """Declared scales that look as if somebody had chosen them to show one column."""
-    by_size = sorted((scale, name) for name, (_, scale) in p.known_scales.items())
+    by_size = sorted((p.known_scales[name][1], name) for name in p.numbers if name in p.known_scales)
+    if not by_size:
+        return
     (least, small), (most, large) = by_size[0], by_size[-1]
     if most / MANY_ORDERS > least:
         orders = math.log10(most) - math.log10(least)

@@ -6,7 +6,8 @@ from targetdp._core import up
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
-from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._look._columns import Problem
+from targetdp.release._prepare import Prepared
 from targetdp.release._terms import ReleaseTerms, is_large
 
 
@@ -41,7 +42,9 @@ def problems_of_rows(prepared: Prepared, engine: Engine, inspection: Inspection)
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
     # A column that is no number is read as 0 everywhere.
     wrong = {column for _, column in inspection.tally.counts}
-    constant = [name for name, low, high in ends if low == high and name not in wrong]
+    # A level that nobody has is none either: what is declared does not depend on who is there.
+    numbers = {*prepared.numbers} - wrong
+    constant = [name for name, low, high in ends if low == high and name in numbers]
     if constant:
         yield Problem(
             f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",

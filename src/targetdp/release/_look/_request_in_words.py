@@ -1,7 +1,8 @@
 """A request in words, for whoever decides about it: what is asked for, by whom, when, why."""
 
+from targetdp._files import one_line
 from targetdp.release._decision._asked import describe_decision
-from targetdp.release._request import Request, one_line
+from targetdp.release._request import Request
 from targetdp.release._trust._keys import fingerprint_of
 
 

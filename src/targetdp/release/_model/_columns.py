@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
+from targetdp._files import did_you_mean
 from targetdp.release._model._file import ModelFile, ModelInput
 from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS, MOST_TEXT
-from targetdp.table import did_you_mean
 
 Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
 

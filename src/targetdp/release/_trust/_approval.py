@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from targetdp._files import StrictModel, canonical, explain, write_whole
-from targetdp.release._policy import Policy, changes, loosened
+from targetdp.release._policy import Policy
 from targetdp.release._trust._keys import SigningKey, fingerprint_of, is_signed
+from targetdp.release._trust._loosened import changes, loosened
 
 if TYPE_CHECKING:
     from targetdp.release._desk import Desk

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import check
-from targetdp._files import read_toml, toml_key, toml_value, write_whole
+from targetdp._files import plain_name, read_toml, toml_key, toml_value, write_whole
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import known_desks
-from targetdp.release._policy import plain_name
 from targetdp.release._trust._keys import SigningKey, config_folder, fingerprint_of
 
 _HEADER = "# Whose releases this user believes: names, and public keys as `targetdp key` prints them.\n"

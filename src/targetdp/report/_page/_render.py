@@ -78,7 +78,7 @@ def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
     declared = _scales_source(run) == "declared"
     return conditions_of(
         Facts(
-            scales="declared" if declared else "private", public=(), features=len(run["features"]), gaps={},
+            scales="declared" if declared else "private", public=(), columns=len(run["features"]), gaps={},
             pseudonyms=True, tuned_on=TUNED_ON[run["source"]], engine="local",
         )
     )  # fmt: skip

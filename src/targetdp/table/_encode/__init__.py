@@ -1,0 +1,1 @@
+"""How columns that are no plain numbers become numbers, and the way back."""

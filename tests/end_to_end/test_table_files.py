@@ -336,7 +336,7 @@ def test_several_names_on_the_command_line(tmp_path: Path, monkeypatch: pytest.M
         cli("privatize", *names, "--check", "--json", *asked).json
         for names in (files, [*files, "out.parquet"], ["parts"], ["parts/part-*.parquet", "out.parquet"])
     ]
-    assert [one["people"] for one in seen] == [90] * 4
+    assert [one["look"]["people"] for one in seen] == [90] * 4
     forgotten = cli("privatize", *files, "--yes", *asked)
     assert forgotten.code == 2
     assert "exists, and as the last name it is where the release would go" in words(forgotten.err)

@@ -243,7 +243,7 @@ def test_releases_are_named_by_a_beginning_that_is_theirs_alone(
         def __init__(self) -> None:
             self.hex = next(ids)
 
-    monkeypatch.setattr("targetdp.release._reservation.uuid.uuid4", Id)
+    monkeypatch.setattr("targetdp.release._run._reservation.uuid.uuid4", Id)
     for name in "ab":
         assert cli("privatize", "first.parquet", f"{name}.parquet", *ASKED).code == 0
     for prefix, code, said in (

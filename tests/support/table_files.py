@@ -23,7 +23,7 @@ def hold_noise(patch: pytest.MonkeyPatch) -> None:
     """Give every release the same secret and the same name: equal tables have equal noise."""
     patch.setattr("targetdp.release._draws.fresh_keys", lambda count: [KEY] * count)
     named = SimpleNamespace(uuid4=lambda: SimpleNamespace(hex="0" * 31 + "1"))
-    patch.setattr("targetdp.release._reservation.uuid", named)
+    patch.setattr("targetdp.release._run._reservation.uuid", named)
 
 
 def mixed(rows: int = 60) -> pa.Table:

@@ -1,4 +1,4 @@
-from targetdp.release._already import AlreadyReleased as AlreadyReleased
+from targetdp.release._run._already import AlreadyReleased as AlreadyReleased
 from targetdp.release._agreed._hand_over import HandedOver as HandedOver
 from targetdp.release._agreed._hand_over import check_agreed as check_agreed
 from targetdp.release._agreed._hand_over import hand_over as hand_over

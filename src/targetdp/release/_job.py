@@ -11,14 +11,12 @@ from typing import Any
 
 from targetdp._core import Progress, Silent, check
 from targetdp.normalization import ColumnScales
-from targetdp.release._already import already_released
 from targetdp.release._certificate._certificate import Certificate, make_certificate
 from targetdp.release._certificate._page import page_html
 from targetdp.release._certificate._parts import LedgerMark
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, erase
-from targetdp.release._ended import end_without_publishing, on_record
 from targetdp.release._engine._base import (
     NOTHING_INSPECTED,
     Engine,
@@ -37,7 +35,9 @@ from targetdp.release._output import PublishedButUnsettledError, Publisher, open
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._remote._in_store import fetched
 from targetdp.release._request import Request
-from targetdp.release._reservation import reserve
+from targetdp.release._run._already import already_released
+from targetdp.release._run._ended import end_without_publishing, on_record
+from targetdp.release._run._reservation import reserve
 from targetdp.release._staging import OutputExistsError
 from targetdp.release._terms import ReleaseTerms
 from targetdp.release._trust._approval import write_proposal

@@ -92,7 +92,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> Any:
     def begin() -> None:
         numbers = count(1)
         made = SimpleNamespace(uuid4=lambda: uuid.UUID(int=next(numbers) << 90))
-        monkeypatch.setattr("targetdp.release._reservation.uuid", made)
+        monkeypatch.setattr("targetdp.release._run._reservation.uuid", made)
 
     for_batch = Draws.for_batch
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from targetdp._core import NotYetError
 from targetdp.normalization import UntoldScalesError
-from targetdp.release._already import AlreadyReleased
 from targetdp.release._desk import Desk
 from targetdp.release._draws import TableChangedError
 from targetdp.release._engine._base import Engine
@@ -15,7 +14,8 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._look._look import Refused
 from targetdp.release._output import PublishedButUnsettledError
 from targetdp.release._request import Request
-from targetdp.release._reservation import FREED, Reservation
+from targetdp.release._run._already import AlreadyReleased
+from targetdp.release._run._reservation import FREED, Reservation
 
 
 @dataclass(frozen=True)

@@ -93,14 +93,14 @@ def privatize(
         raise
     from targetdp.release import Desk, certificate_path, must_have_units
 
-    asked = _asked(request, B, epsilon)
-    if units is not None and output is not None:
-        again = not is_stored(output) and certificate_path(local_path(output)).exists()
-        must_be_free("units", units, force=force or again)  # a timer finds both there
-        must_have_units(asked.release, units, Path(output))
-    opened = Desk.open(desk)
+    asked, opened = _asked(request, B, epsilon), Desk.open(desk)
     usual = opened.policy.csv if csv is None else csv
     source = table if isinstance(table, Elsewhere) else open_source(table, csv=usual, keep_words=True)
+    if units is not None and output is not None:
+        again = not is_stored(output) and certificate_path(local_path(output)).exists()
+        inputs = () if isinstance(source, Elsewhere) else (*source.places, *source.files)
+        must_have_units(asked.release, units, Path(output), (*inputs, opened.path))
+        must_be_free("units", units, force=force or again)  # a timer finds both there
     given = {
         "desk": opened, "request": asked, "engine": engine, "new_people": new_people,
         "models": model or (),

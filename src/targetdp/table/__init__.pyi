@@ -18,6 +18,7 @@ from targetdp.table._encode._kinds import AnyKind as AnyKind
 from targetdp.table._encode._kinds import Category as Category
 from targetdp.table._encode._kinds import Date as Date
 from targetdp.table._encode._kind import first_names as first_names
+from targetdp.table._encode._kind import missing_name as missing_name
 from targetdp.table._encode._kinds import NumberKind as NumberKind
 from targetdp.table._encode._kinds import Ordered as Ordered
 from targetdp.table._encode._kinds import YesOrNo as YesOrNo

@@ -70,11 +70,7 @@ class AgreementLook:
     @property
     def gaps(self) -> dict[str, float]:
         """Declared constants that stand for missing values of these columns."""
-        return (
-            {}
-            if self.found is None
-            else self.ruling[0].of_table(self.found.numbers).encoding.constants(self.found.numbers)
-        )
+        return {} if self.found is None else dict(self.found.filled)
 
     @property
     def lines(self) -> list[str]:

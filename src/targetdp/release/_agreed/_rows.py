@@ -59,6 +59,8 @@ class FoundRows:
     wrong: tuple[str, ...]
     numbers: tuple[str, ...]
     """Columns that are numbers."""
+    filled: Mapping[str, float]
+    """Constants that stand for missing values of these."""
     gaps: Mapping[str, int]
     formulas: int
     """Ids that go out as they are, and that a spreadsheet would run."""
@@ -116,7 +118,8 @@ def find_rows(
         repeated=len(everybody) - len(np.unique(everybody)),
         absent=tuple(people.filter(pc.invert(pc.is_in(people, value_set=own))).to_pylist()),
         wrong=(*tally.lines()[1:], *values.tally.lines(rows_are_numbered=False)[1:]),
-        numbers=values.numbers, gaps=values.gaps, formulas=0 if hidden else formulas_in(own),
+        numbers=values.numbers, filled=policy.encoding.constants(values.numbers), gaps=values.gaps,
+        formulas=0 if hidden else formulas_in(own),
     )  # fmt: skip
 
 

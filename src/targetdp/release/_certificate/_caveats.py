@@ -61,7 +61,10 @@ _KINDS = (
     "says. {accepted}"
 )
 _ACCEPTED = "That the table was accepted tells that its values there are of the declared kind."
-_NOT_DECLARED = "A value that is not of the declared kind counts as missing."
+_NOT_DECLARED = (
+    "Whoever has a value that is not of the declared kind has no score, and gets the fixed answer no, also "
+    "where missing values have a constant."
+)
 _PUBLIC = (
     "Columns that the data holder has declared public were passed on as they were and are NOT protected: "
     "{names}."

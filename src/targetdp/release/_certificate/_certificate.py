@@ -86,7 +86,7 @@ class Certificate(CertificatePart):
     left_out: tuple[str, ...]
     public: dict[str, str] = Field(description="columns that were passed on, and why they are public")
     kinds: dict[str, AnyKind] = Field(
-        description="columns that are no plain numbers, and how they became features"
+        default_factory=dict, description="columns that are no plain numbers, and how they became features"
     )
     gaps: dict[str, Finite | str]
     pseudonyms: bool
@@ -154,6 +154,8 @@ class Certificate(CertificatePart):
         for part in (found, found["together"]):
             if not part["agreed"]:
                 del part["agreed"]
+        if not found["kinds"]:
+            del found["kinds"]
         return found
 
     def signed(self, key: SigningKey, succession: Sequence[Succession] = ()) -> "Certificate":

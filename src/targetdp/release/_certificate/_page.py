@@ -225,7 +225,7 @@ def _within(c: Certificate) -> list[str]:
     return [
         f"### What is within B = {exact(c.guarantee.B)}",
         "",
-        "Of two people who differ in nothing else:",
+        "Which values are within B of each other:",
         "",
         *lines,
         "",

@@ -5,7 +5,7 @@ dates and words are the nearest ones, so that the noise of these is gone for who
 say by them how sure they are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +14,18 @@ import pyarrow as pa
 from targetdp._core import Floats
 from targetdp._files import whole_file
 from targetdp.release._certificate._certificate import Certificate
+from targetdp.release._staging import agreement_path, certificate_path
 from targetdp.table import Sink, batch_rows, format_of, nearest_values, open_source
 
 
-def must_have_units(certificate_kind: str, place: Path, output: Path) -> None:
+def must_have_units(certificate_kind: str, place: Path, output: Path, others: Iterable[Path] = ()) -> None:
     """Refuse what cannot be written in a table's own units, before anything is done.
 
     Args:
         certificate_kind: What is released: ``"rows"``, ``"scores"`` or ``"decisions"``.
         place: Where the rows go.
         output: The release.
+        others: What else must stay as it is: the input, the desk.
 
     Raises:
         ValueError: It is no release of rows, or the name is that of another file, or of no known format.
@@ -37,9 +39,13 @@ def must_have_units(certificate_kind: str, place: Path, output: Path) -> None:
         )
     if format_of(place) is None:
         raise ValueError(f"units = {place} has no known suffix: use .parquet or .csv")
-    whole = output.resolve()
-    if place.resolve() == whole or whole in place.resolve().parents:
-        raise ValueError(f"units = {place} is in the release, which must stay as it is: choose another name")
+    for whole in (output.resolve(), *(other.resolve() for other in others)):
+        if place.resolve() == whole or whole in place.resolve().parents:
+            raise ValueError(
+                f"units = {place} is {whole}, or in it, which must stay as it is: choose another name"
+            )
+    if any(proof(place).exists() for proof in (certificate_path, agreement_path)):
+        raise ValueError(f"units = {place} is a release, or rows of people who agreed: choose another name")
 
 
 def write_in_units(output: Path, certificate: Certificate, place: Path, *, force: bool = False) -> None:

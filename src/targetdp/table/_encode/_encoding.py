@@ -128,6 +128,8 @@ class Encoding:
             yield f"{column}: {kind.within(B)}"
             if kind.gap_distance is not None and not isinstance(kind, NumberKind):
                 yield f"{column}: {kind.gaps_within(B)}"
+        if own:
+            yield "all of this is of two people who differ in nothing else; differences add up as lengths do"
         if len(own) > _MOST_LINES:
             yield f"so on for {len(own) - _MOST_LINES:,} more columns: [kinds] says how far apart values are"
 
@@ -274,6 +276,17 @@ def _days(values: pa.Array, kind: Date) -> Read | None:
     return np.clip(found - day_number(kind.days_from), -MOST_DAYS, MOST_DAYS), missing, unknown
 
 
+NO_WORD = "\0"
+"""What bytes that are no UTF-8 count as: no declared level is so, since levels are printable."""
+
+
+def _word(data: bytes) -> str:
+    try:
+        return unicodedata.normalize("NFC", data.decode().strip())
+    except UnicodeDecodeError:
+        return NO_WORD
+
+
 def words_in(values: pa.Array) -> tuple[list[str | None], Codes] | None:
     """The different values of a column as words, None for gaps, and which of them each row has.
 
@@ -289,8 +302,7 @@ def words_in(values: pa.Array) -> tuple[list[str | None], Codes] | None:
         return None
     encoded = pc.dictionary_encode(values.cast(pa.string()))
     words: list[str | None] = [
-        None if one is None else unicodedata.normalize("NFC", one.strip())
-        for one in encoded.dictionary.to_pylist()
+        None if one is None else _word(one) for one in encoded.dictionary.cast(pa.binary()).to_pylist()
     ]
     codes = encoded.indices.fill_null(len(words))
     return [*words, None], np.asarray(codes.to_numpy(zero_copy_only=False))

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import sqrt
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
@@ -88,9 +90,21 @@ class Kind(StrictModel, ABC):
     def place(self, value: Any) -> float:
         """What a declared constant for missing values stands for; a ValueError if it is no value of these."""
 
+    @property
+    def farthest(self) -> Fraction | None:
+        """How far apart two of its values are at most; None where nothing that is declared bounds it."""
+        return None
+
     def gaps_within(self, B: float) -> str:
         """What distance B means for missing values, in words."""
-        return f"a missing value, and one like the constant for it, are {apart(self.gap_distance or 0.0, B)}"
+        gap, others = Fraction(self.gap_distance or 0.0), self.farthest
+        like = f"a missing value, and one like the constant for it, are {apart(gap, B)}"
+        if others is None:
+            return f"{like}; one that is r away from the constant is √(r² + {exact(float(gap))}²) away"
+        if not others:
+            return like
+        squared = gap**2 + others**2
+        return f"{like}; a missing value and any other are at most {apart_by_square(squared, B)}"
 
     @abstractmethod
     def within(self, B: float) -> str:
@@ -102,14 +116,17 @@ def missing_name(column: str) -> str:
     return f"{column}=missing"
 
 
-def apart(distance: float, B: float) -> str:
+def apart(distance: float | Fraction, B: float) -> str:
     """How far apart two values are, and what that means."""
-    if distance <= B:
-        return f"{distance:.4g} apart, within B = {exact(B)}: hidden from each other"
-    return (
-        f"{distance:.4g} apart: NOT hidden from each other at B = {exact(B)}; B = {up(distance, 6)} would "
-        "hide them"
-    )
+    return apart_by_square(Fraction(distance) ** 2, B)
+
+
+def apart_by_square(squared: Fraction, B: float) -> str:
+    """The same for the square of a distance, of which none is taken for smaller than it is."""
+    distance = up(sqrt(squared) * (1 + 2.0**-50), 6)
+    if squared <= Fraction(B) ** 2:
+        return f"{distance} apart, within B = {exact(B)}: hidden from each other"
+    return f"{distance} apart: NOT hidden from each other at B = {exact(B)}; B = {distance} would hide them"
 
 
 def first_names(names: Iterable[str], most: int = 12) -> str:

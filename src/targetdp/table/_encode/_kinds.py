@@ -23,6 +23,7 @@ from targetdp.table._encode._kind import (
     Word,
     Words,
     apart,
+    apart_by_square,
     checked,
     missing_name,
 )
@@ -96,6 +97,11 @@ class YesOrNo(Kind):
         """See `Kind`."""
         return f"yes and no are {apart(self.distance, B)}"
 
+    @property
+    def farthest(self) -> Fraction:
+        """See `Kind`."""
+        return Fraction(self.distance)
+
 
 class Category(Kind):
     """One of several levels, all as far from each other.
@@ -155,8 +161,8 @@ class Category(Kind):
 
     def within_of(self, levels: int, B: float) -> str:
         """What distance B means where only so many of its levels are looked at, in words."""
-        farthest = self.distance * sqrt(min(2, levels) / 2)
-        return f"{levels} of its {len(self.all)} levels are looked at: two are at most {apart(farthest, B)}"
+        farthest = apart_by_square(Fraction(self.distance) ** 2 * min(2, levels) / 2, B)
+        return f"{levels} of its {len(self.all)} levels are looked at: two are at most {farthest}"
 
 
 def _places(value: Any) -> Any:
@@ -228,13 +234,19 @@ class Ordered(Kind):
         """See `Kind`."""
         return _place(self.levels, value)
 
+    @property
+    def farthest(self) -> Fraction:
+        """See `Kind`."""
+        places = [Fraction(place) for place in self.levels.values()]
+        return (max(places) - min(places)) * Fraction(self.distance)
+
     def within(self, B: float) -> str:
         """See `Kind`."""
         places = [Fraction(place) for place in sorted(self.levels.values())]
         unit, most = Fraction(self.distance), Fraction(B)
         whole = (places[-1] - places[0]) * unit
         if whole <= most:
-            return f"all its levels are within {float(whole):g} of each other: hidden at B = {exact(B)}"
+            return f"all its levels are within {up(float(whole), 6)} of each other: hidden at B = {exact(B)}"
         near = min(b - a for a, b in pairwise(places)) * unit
         if near > most:
             return (
@@ -242,7 +254,7 @@ class Ordered(Kind):
                 f"B = {up(float(near), 6)} would hide the nearest ones"
             )
         return (
-            f"levels up to {float(most / unit):.4g} steps apart are within B = {exact(B)}; those "
+            f"levels up to {floor(most / unit * 100) / 100:g} steps apart are within B = {exact(B)}; those "
             f"farther apart are NOT hidden from each other, and B = {up(float(whole), 6)} would hide all"
         )
 
@@ -298,7 +310,7 @@ class Date(Kind):
             )
         return (
             f"dates up to {days:,} day{'s' if days > 1 else ''} apart are within B = {exact(B)}; those "
-            f"farther apart are NOT hidden from each other: n days are with B = n/{self.days:g}"
+            f"farther apart are NOT hidden from each other: n days take B = n/{exact(self.days)}"
         )
 
 

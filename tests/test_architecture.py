@@ -227,7 +227,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert len(twice) <= SAME_CLASS_NAME, twice
 
 
-ISINSTANCE, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 5, 328, 14, 37_720, 0
+ISINSTANCE, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 5, 330, 14, 37_900, 0
 
 
 def test_libraries_do_not_print() -> None:

@@ -66,7 +66,7 @@ def test_the_first_command_says_all_that_is_wrong_and_all_that_is_to_do(folder: 
     for part in (
         "people are identified by 'Phone number'; releases have keyed hashes in place of its ids",
         "4 columns may be released: calls out, texts, topups (CFA), hours active",
-        "region: text", "last seen: date", "contract:", "note:", "texts:", "topups (CFA):",
+        "region text [kinds.region]", "last seen date", "contract ", "note ", "texts ", "topups (CFA) ",
         "next: edit", "[gaps]: what stands for a missing value of texts, topups (CFA)",
         "targetdp privatize features.csv OUTPUT --B 0.25 --epsilon 4",
     ):  # fmt: skip

@@ -99,7 +99,7 @@ def test_words_go_to_stderr_and_data_to_stdout(told: dict[str, Ran]) -> None:
     assert "for you only" in told["privatize"].err
     assert told["scales"].out == ""
     assert "scales of 3 columns → scales.toml (public)" in told["scales"].err
-    assert "region: text" in told["init"].err
+    assert '[kinds.region] kind = "category"' in told["init"].err
     assert "the release holds" in told["verify"].err
     assert "guarantee" in told["verify"].out
     assert "1 published, 0 unsettled" in told["status"].out

@@ -224,6 +224,7 @@ def the_next_year(year: Path) -> None:
         assert ledger.verify() == []
 
     text = Path("desk/log.jsonl").read_text(encoding="utf-8")
+    plain = re.sub(r'[0-9a-f]{12,}|\d{4}-\d\d-\d\dT[^"]*', "", text)  # digits of a hash may be anybody's
     said = [json.loads(line) for line in text.splitlines()]
     told = "; ".join(line["event"] for line in said)
     assert re.sub(r"(released; )+", "released; ", told) == (
@@ -237,7 +238,7 @@ def the_next_year(year: Path) -> None:
     for month in MONTHS:
         table = table_of(200, seed=SEEDS[month])
         values = {f"{value:.6g}" for name in FEATURES for value in table[name].to_pylist()}
-        assert not [one for one in values | set(table["name"].to_pylist()) if len(one) > 5 and one in text]
+        assert not [one for one in values | set(table["name"].to_pylist()) if len(one) > 5 and one in plain]
 
 
 def test_two_timers_that_start_together_make_one_release(year: Path) -> None:

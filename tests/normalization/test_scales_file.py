@@ -89,7 +89,7 @@ PUBLIC = 'source = "public"\nreason = "a census"\n[features]\n'
         ),
         (
             PUBLIC + "a = { center = 0, scale = 1, x = 2 }\n",
-            "features.a.x = 2",
+            "features.a.x is no field",
         ),
         ("source = public\n", "cannot be read"),
     ],

@@ -17,6 +17,7 @@ from support.release import (
     holds,
     look,
     make_desk,
+    place_with,
     policy_text,
     read_back,
     release,
@@ -32,7 +33,9 @@ from targetdp.noise import PublicWords
 from targetdp.release import Desk, Policy, Refused, verify_release
 from targetdp.release._certificate._witnesses import _space as space_of
 from targetdp.release._draws import Draws
+from targetdp.release._ledger._spaces import space_of_kinds
 from targetdp.release._trust._loosened import loosened
+from targetdp.table import Category, Encoding, NumberKind
 
 WIDER = 1 + 2.0**-34
 """What scales are widened by, so that no rounding makes two values farther apart than is declared."""
@@ -314,19 +317,19 @@ def test_what_is_not_of_its_kind_is_counted_and_never_shown(tmp_path: Path, name
 def test_the_holder_is_told_what_within_B_means(tmp_path: Path) -> None:
     ours = with_kind(tmp_path / "a", *CASES["category"][:3])
     near, far = (look(ours, B=B) for B in (0.5, 0.25))
-    assert [line for line in near.lines if line.startswith("within B")] == [
+    assert [line for line in near.lines if line.startswith("within B, x")] == [
         "within B, x: any two of its 3 levels are 0.5 apart, within B = 0.5: hidden from each other"
     ]
-    assert [line for line in far.lines if line.startswith("within B")] == [
+    assert [line for line in far.lines if line.startswith("within B, x")] == [
         "within B, x: any two of its 3 levels are 0.5 apart: NOT hidden from each other at B = 0.25; "
         "B = 0.5 would hide them"
     ]
-    assert far.record()["within_B"]
+    assert "differ in nothing else; differences add up" in far.record()["within_B"][-1]
     release(ours)
     page = (ours / "out.parquet.certificate.md").read_text(encoding="utf-8")
     assert "NOT hidden from each other at B = 0.25" in page
     one = look(ours, release="scores", weights={"x=Maritime": 1.0})
-    assert "1 of its 3 levels are looked at: two are at most 0.3536 apart" in "\n".join(one.lines)
+    assert "1 of its 3 levels are looked at: two are at most 0.353554 apart" in "\n".join(one.lines)
     assert "B = 0.353554 would hide them" in "\n".join(one.lines)  # never rounded down
 
 
@@ -525,3 +528,21 @@ def test_the_same_word_is_one_level_whatever_the_engine_reads(tmp_path: Path) ->
         ours = with_kind(folder, values, category(levels=("0", "1", "2")), {})
         seen = look(ours)
         assert not seen.problems
+
+
+def test_a_release_without_kinds_says_nothing_of_them(tmp_path: Path) -> None:
+    """Certificates from before there were kinds stay what they are: readable, and witnesses of their ledger."""
+    folder = place_with(tmp_path)
+    release(folder)
+    text = (folder / "out.parquet.certificate.json").read_text(encoding="utf-8")
+    assert '"kinds"' not in text
+    assert certificate_of(folder / "out.parquet").kinds == {}
+
+
+def test_an_indicator_alone_leaves_its_number_where_it_was() -> None:
+    """Asking for whether a value was missing made earlier releases of the value count at distance 2."""
+    number = Encoding({"x": NumberKind(kind="number", gap_distance=0.1)})
+    assert set(space_of_kinds(number, ["x=missing"])) == {"x=missing"}
+    # What becomes a category is elsewhere, and so is the indicator that it had.
+    category = Encoding({"x": Category(kind="category", levels=("a", "b"), distance=0.5)})
+    assert {"x", "x=missing", "x=a"} <= set(space_of_kinds(category, ["x=a", "x=b"]))

@@ -111,19 +111,24 @@ def test_a_release_that_does_not_hold_is_not_written_in_units(tmp_path: Path) ->
     [
         ('release = "scores"\nweights = { calls = 1 }', "units.csv", "only rows have the table's own units"),
         ("", "units.xlsx", "has no known suffix"),
-        ("", "out.parquet", "is in the release"),
+        ("", "out.parquet", "which must stay as it is"),
+        ("", "in.parquet", "which must stay as it is"),
+        ("", "desk/units.csv", "which must stay as it is"),
+        ("", "older.csv", "is a release"),
         ("", "nowhere/units.csv", "its folder does not exist"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_charged(
     tmp_path: Path, asked: str, units: str, message: str
 ) -> None:
+    """The raw table was replaced by ``--units in.parquet --force``."""
     place(tmp_path)
+    (tmp_path / "older.csv.certificate.json").write_text("{}", encoding="utf-8")
     (tmp_path / "request.toml").write_text(f"B = 0.25\nepsilon = 4\n{asked}\n", encoding="utf-8")
     with nothing_changes(tmp_path):
         ran = cli(
             "privatize", tmp_path / "in.parquet", tmp_path / "out.parquet", "--desk", tmp_path / "desk",
-            "--request", tmp_path / "request.toml", "--yes", "--units", tmp_path / units,
+            "--request", tmp_path / "request.toml", "--yes", "--force", "--units", tmp_path / units,
         )  # fmt: skip
     assert ran.code != 0
     assert message in words(ran.err)

@@ -234,7 +234,8 @@ def test_many_columns_are_said_in_few_lines() -> None:
     kinds = {f"c{i}": Category(kind="category", levels=("a", "b"), distance=1) for i in range(1000)}
     encoding = Encoding(kinds)
     lines = list(encoding.within(encoding.expanded(kinds), 0.25))
-    assert len(lines) == 13
+    assert len(lines) == 14
+    assert "differ in nothing else" in lines[-2]
     assert "988 more columns" in lines[-1]
 
 
@@ -257,8 +258,8 @@ def test_a_year_of_days_in_any_month() -> None:
     assert days_of_texts(texts, "").tolist() == [float(day_number(d.isoformat())) for d in days]
 
 
-def test_bytes_that_are_no_text_are_refused_with_their_column() -> None:
-    """A Parquet file may call them text."""
+def test_bytes_that_are_no_text_are_a_value_that_nobody_declared() -> None:
+    """A Parquet file may call them text. One person's must not stop a release of decisions at B = 2."""
     _, offsets, _ = pa.array(["ab"]).buffers()
     broken = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(b"\xff\xfe"))
     batch = pa.record_batch({"x": broken})
@@ -268,8 +269,9 @@ def test_bytes_that_are_no_text_are_refused_with_their_column() -> None:
     ]
     for kind in kinds:
         encoding = Encoding({"x": kind})
-        with pytest.raises(ValueError, match="column 'x' is damaged or holds text that is not UTF-8"):
-            encoding.numbers(batch, encoding.expanded(["x"]), Tally(), 0)
+        tally = Tally()
+        encoding.numbers(batch, encoding.expanded(["x"]), tally, 0)
+        assert sum(count for count in tally.counts.values()) == 1
 
 
 def test_private_scales_see_numbers_with_their_gaps_filled() -> None:
@@ -278,3 +280,19 @@ def test_private_scales_see_numbers_with_their_gaps_filled() -> None:
     encoding = Encoding({"x": NumberKind(kind="number", gap_distance=0.5)}, {"x": 7.0})
     assert encoding.numbers_only(encoding.expanded(["x"])) == ("x",)
     assert encoding.numbers(batch, ["x"], Tally(), 0).tolist() == [[1.0, 7.0, 3.0]]
+
+
+def test_hidden_is_never_said_where_it_is_not_so() -> None:
+    """A missing value that differs in the value, too; places and days that are rounded the wrong way."""
+    yes = YesOrNo(kind="yes-or-no", yes=("y",), no=("n",), distance=0.25, gap_distance=0.2)
+    assert "at most 0.320157 apart: NOT hidden from each other at B = 0.25" in yes.gaps_within(0.25)
+    assert "NOT hidden" not in yes.gaps_within(0.33)
+    exact = YesOrNo(kind="yes-or-no", yes=("y",), no=("n",), distance=0.75, gap_distance=1.0)
+    assert "at most 1.25 apart, within B = 1.25: hidden" in exact.gaps_within(1.25)
+    levels = {level: float(place) for place, level in enumerate("abcde")}
+    steps = Ordered(kind="ordered", levels=levels, distance=0.1, gap_distance=0.3)
+    assert "levels up to 2.99 steps apart" in steps.within(0.299999)
+    assert "at most 0.5 apart, within B = 0.5000001" in steps.gaps_within(0.5000001)
+    number = NumberKind(kind="number", gap_distance=0.1)
+    assert "√(r² + 0.1²) away" in number.within(0.25)
+    assert "B = n/12345.67" in Date(kind="date", days_from="2026-01-01", days=12345.67).within(0.25)

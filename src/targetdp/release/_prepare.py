@@ -17,8 +17,9 @@ from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._history import History, private_space, public_space, space_of_kinds
+from targetdp.release._ledger._history import History
 from targetdp.release._ledger._limit import Limit
+from targetdp.release._ledger._spaces import private_space, public_space, space_of_kinds
 from targetdp.release._look._columns import (
     Problem,
     columns_that_are_not_released,

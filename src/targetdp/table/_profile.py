@@ -255,6 +255,7 @@ def levels_of(table: TableOnDisk, column: str, most: int = 100) -> tuple[list[st
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = path.write_text("id,region\na,south\nb,north\nc,north\n")
         >>> levels_of(path, "region")

@@ -49,8 +49,8 @@ class Source:
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = path.write_text("id,contacts\na,12\n")
         >>> source = open_source(path)
-        >>> [batch.num_rows for batch in source.batches(["id"], {}, rows=100)]
-        [1]
+        >>> sum(batch.num_rows for batch in source.batches(["id"], {}, rows=100))
+        1
     """
 
     name: str

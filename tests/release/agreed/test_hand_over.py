@@ -125,6 +125,14 @@ def test_gaps_are_filled_as_declared_and_others_stay(tmp_path: Path) -> None:
     assert done.look.found.gaps == {"texts": 1}
 
 
+def test_what_a_policy_says_of_other_columns_does_not_stop_it_behind_its_entry(tmp_path: Path) -> None:
+    """The ledger had the agreement for good, and nobody's rows went out."""
+    folder = place_of_agreed(tmp_path, gaps={"texts": 0.0}, agreed=AGREED | {"columns": ["calls"]})
+    done = handed_over(folder)
+    assert done.agreement.gaps == {}
+    assert read_back(folder / "agreed.parquet").column_names == ["name", "calls"]
+
+
 @pytest.mark.parametrize("kind", ["in.parquet", "in.csv"])
 def test_text_goes_out_where_decisions_may_look_at_it(tmp_path: Path, kind: str) -> None:
     agreed = AGREED | {"columns": ("calls", "region")}

@@ -14,7 +14,7 @@ from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
-from targetdp.release._ledger._history import private_space, public_space, space_of_kinds
+from targetdp.release._ledger._spaces import private_space, public_space, space_of_kinds
 from targetdp.release._trust._keys import is_signed, succeeds
 
 _MOST, _LONGEST = 10_000, 1 << 22

@@ -121,7 +121,9 @@ class Drawing:
                 (0, -far, "start"), (0, -far, "end"), (0, far + 9, "start"), (0, far + 9, "end"),
             ):  # fmt: skip
                 box = self.room(x + dx, y + dy, words, anchor, self.size)
-                inside = box.left >= 0 and box.right <= self.width and box.top >= 0
+                # Letters of a font that is not known may be wider than they were taken for.
+                wider = 0.06 * (box.right - box.left)
+                inside = box.left >= wider and box.right + wider <= self.width and box.top >= 0
                 if inside and box.bottom <= self.height and not any(map(box.hits, self.taken)):
                     self.text(x + dx, y + dy, words, kind, anchor)
                     return True

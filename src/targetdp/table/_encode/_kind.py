@@ -112,7 +112,18 @@ class Kind(StrictModel, ABC):
 
 
 def missing_name(column: str) -> str:
-    """What the feature is called that says whether a column's value was missing."""
+    """What the feature is called that says whether a column's value was missing.
+
+    Args:
+        column: The column's name.
+
+    Returns:
+        The feature's.
+
+    Example:
+        >>> missing_name("topups")
+        'topups=missing'
+    """
     return f"{column}=missing"
 
 

@@ -253,8 +253,9 @@ class Ordered(Kind):
                 f"no two of its levels are within B = {exact(B)}: NOT hidden from each other; "
                 f"B = {up(float(near), 6)} would hide the nearest ones"
             )
+        steps = floor(most / unit * 100 + Fraction(1, 10**9)) / 100
         return (
-            f"levels up to {floor(most / unit * 100) / 100:g} steps apart are within B = {exact(B)}; those "
+            f"levels up to {steps:g} steps apart are within B = {exact(B)}; those "
             f"farther apart are NOT hidden from each other, and B = {up(float(whole), 6)} would hide all"
         )
 

@@ -531,7 +531,7 @@ def test_the_same_word_is_one_level_whatever_the_engine_reads(tmp_path: Path) ->
 
 
 def test_a_release_without_kinds_says_nothing_of_them(tmp_path: Path) -> None:
-    """Certificates from before there were kinds stay what they are: readable, and witnesses of their ledger."""
+    """Certificates from before there were kinds stay what they are: readable, and witnesses."""
     folder = place_with(tmp_path)
     release(folder)
     text = (folder / "out.parquet.certificate.json").read_text(encoding="utf-8")

@@ -65,7 +65,10 @@ class StoredTable(Elsewhere):
             inside = [store.get_file_info(path)] if is_file else store.get_file_info(below)
             for found in (*inside, *(store.get_file_info(beside) if beside else ())):
                 if found.type is pafs.FileType.File:
-                    copy = folder / PurePosixPath(found.path).relative_to(PurePosixPath(path).parent)
+                    inner = PurePosixPath(found.path).relative_to(PurePosixPath(path).parent)
+                    if ".." in inner.parts:  # a key may say anything; whoever may write there wrote it
+                        raise TableError(f"input {self} holds a name with '..' in it, which leads elsewhere")
+                    copy = folder / inner
                     copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     _download(store, found.path, copy)
             return place

@@ -14,6 +14,10 @@ from targetdp.table._dialect import TableError
 _IN_FRONT = re.compile(r"://[^@]*:[^@]*@")
 """A name and a password before a host. Whatever may be one is refused."""
 _NAMES = re.compile(r"password|secret|token|access_key|(^|_)sas(_|$)|signature")
+_CELLS = re.compile(
+    r"""\b(DETAIL|CONTEXT|HINT|LINE \d+)\b.*|'.*'|".*"|(?<![\w.])[-+]?\.?\d[\w.+-]*|\bvalue:? \S+"""
+)
+"""Where a database that meets a cell it cannot read may say what the cell holds: quotes, numbers, details."""
 _HELD = (
     "PGPASSWORD", "PGSSLPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY",
     "AZURE_CLIENT_SECRET",
@@ -71,12 +75,13 @@ def without_secrets(error: BaseException) -> str:
 
 
 @contextmanager
-def explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
+def explained(what: str, *kinds: type[Exception], among_rows: bool = False) -> Iterator[None]:
     """Turn a driver's errors into ones that say what failed, and no secret.
 
     Args:
         what: What cannot be done: ``"input s3://… cannot be read"``.
         kinds: The driver's own errors, besides those of pyarrow.
+        among_rows: Whether rows are being read, so that an error may hold what somebody's cell holds.
 
     Returns:
         A context manager.
@@ -98,4 +103,5 @@ def explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
     except (pa.ArrowException, OSError, *kinds) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        raise TableError(f"{what}: {without_secrets(error)}") from None
+        said = without_secrets(error)
+        raise TableError(f"{what}: {_CELLS.sub('…', said) if among_rows else said}") from None

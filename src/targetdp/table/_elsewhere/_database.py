@@ -18,6 +18,7 @@ from targetdp._core import Progress, check
 from targetdp.table._dialect import TableError
 from targetdp.table._elsewhere._secrets import explained, refuse_secrets, scheme_of
 from targetdp.table._elsewhere._spool import Elsewhere, write_spool
+from targetdp.table._paths import NoTableError
 
 _WHOLE, _HEAD, _DIGITS = "whole numeric", 4, 18
 """PostgreSQL says digits and places of a number in one, beside a constant."""
@@ -122,6 +123,11 @@ class Database(Elsewhere):
     def __str__(self) -> str:
         name = DIALECTS[scheme_of(self.uri)].name
         return f"{name} query" if self.table is None else f"{name} table {self.table}"
+
+    @property
+    def has_types(self) -> bool:
+        """Whether its columns have types, so that no row changes how others are read."""
+        return scheme_of(self.uri) != "sqlite"
 
     def spool(self, folder: Path, order: str | None, progress: Progress) -> Path:
         """See `Elsewhere`."""
@@ -285,7 +291,7 @@ def _duck(uri: str, folder: Path) -> Iterator[_Duck]:
 def _file(uri: str) -> Path:
     file = Path(uri.partition(":")[2])
     if not file.is_file():
-        raise TableError(f"input {file} is no file of a database: check the name")
+        raise NoTableError(f"input {file} is no file of a database: check the name")
     return file
 
 

@@ -10,14 +10,21 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from targetdp.table._dialect import TableError
+from targetdp.table._paths import NoTableError
 
-_IN_FRONT = re.compile(r"://[^@]*:[^@]*@")
+_IN_FRONT = re.compile(r"(://|^\w[\w+.-]+:)[^@]*:[^@]*@")
 """A name and a password before a host. Whatever may be one is refused."""
 _NAMES = re.compile(r"password|secret|token|access_key|(^|_)sas(_|$)|signature")
 _CELLS = re.compile(
     r"""\b(DETAIL|CONTEXT|HINT|LINE \d+)\b.*|'.*'|".*"|(?<![\w.])[-+]?\.?\d[\w.+-]*|\bvalue:? \S+"""
 )
 """Where a database that meets a cell it cannot read may say what the cell holds: quotes, numbers, details."""
+_LATER = re.compile(
+    r"(?i)connection refused|could(n't| not) (connect|translate host)|is the server running|timed? ?out|"
+    r"starting up|shutting down|server closed the connection|too many (clients|connections)|"
+    r"remaining connection slots|database is locked|could not set lock|network_connection"
+)
+"""What a server says that is down or full, and a file that somebody writes to."""
 _HELD = (
     "PGPASSWORD", "PGSSLPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY",
     "AZURE_CLIENT_SECRET",
@@ -88,6 +95,7 @@ def explained(what: str, *kinds: type[Exception], among_rows: bool = False) -> I
 
     Raises:
         TableError: In place of any of these.
+        NoTableError: The same, where the server is down or a lock is held: later it may be there.
         OSError: This disk is full, which is no matter of the driver.
 
     Example:
@@ -104,4 +112,5 @@ def explained(what: str, *kinds: type[Exception], among_rows: bool = False) -> I
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
         said = without_secrets(error)
-        raise TableError(f"{what}: {_CELLS.sub('…', said) if among_rows else said}") from None
+        kind = NoTableError if _LATER.search(said) else TableError
+        raise kind(f"{what}: {_CELLS.sub('…', said) if among_rows else said}") from None

@@ -1,8 +1,10 @@
 """Releases from and to an object store: whole with a certificate, or none; also when somebody is killed."""
 
+import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
 import pytest
 
@@ -29,7 +31,8 @@ from targetdp.release import (
     verify_in_ledger,
     verify_release,
 )
-from targetdp.table import TableError
+from targetdp.release._remote._in_store import StoreStaging
+from targetdp.table import StoredTable, TableError
 
 OUTPUT = "s3://bucket/out/people.parquet"
 RUN = ("privatize", "in.parquet", OUTPUT, "--request", "request.toml", "--yes")
@@ -273,3 +276,111 @@ def test_people_who_agreed_are_not_handed_over_into_a_store(
     assert refused.code == 2
     assert store.names() == []
     assert not os.path.lexists(folder / "s3:")
+
+
+def test_a_name_in_a_store_does_not_lead_out_of_the_copy(store: Store, tmp_path: Path) -> None:
+    """A key may say anything, and whoever may write there wrote it."""
+    store.put("bucket/june/part-0.parquet", write_parquet(tmp_path / "in.parquet").read_bytes())
+    store.plant("bucket", "june/../../../planted.txt", b"planted")
+    folder = tmp_path / "a" / "b" / "c"
+    folder.mkdir(parents=True)
+    with pytest.raises(TableError, match=r"'\.\.' in it, which leads elsewhere"):
+        StoredTable("s3://bucket/june").fetch(folder)
+    assert list(tmp_path.rglob("planted*")) == []
+
+
+@pytest.mark.parametrize("name", ["out/people.parquet", "out/people.parquet.certificate.md"])
+def test_what_others_put_there_meanwhile_is_not_taken_away(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = place(tmp_path / "place", 60)
+
+    def release(confirm: Any = None) -> None:
+        privatize(folder / "in.parquet", OUTPUT, desk=folder / "desk", request=request_of(), confirm=confirm)
+
+    with pytest.raises(ValueError, match="exists: choose another name"):
+        release(lambda _: store.put(f"bucket/{name}", b"the only copy"))
+    assert store.get(f"bucket/{name}") == b"the only copy"
+    store.files().delete_file(f"bucket/{name}")
+    real = StoreStaging._move
+
+    def late(staging: StoreStaging, here: PurePosixPath, there: PurePosixPath) -> None:
+        real(staging, here, there)
+        if there.name == "people.parquet":
+            store.put(f"bucket/{name}", b"the only copy")
+            raise OSError("the store went away")
+
+    monkeypatch.setattr(StoreStaging, "_move", late)
+    with pytest.raises(OSError, match="went away"):
+        release()
+    assert store.get(f"bucket/{name}") == b"the only copy"
+
+
+def test_what_is_published_in_a_store_is_not_finished_elsewhere(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ledger was not told; the same request to another output is another release."""
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "no space")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("targetdp.release._ledger._book.Ledger.settle", full)
+        assert cli(*RUN).code == 4
+    first = json.loads(store.get(f"bucket/{WHOLE[1]}"))["release"]
+    assert cli("privatize", "in.parquet", "b.csv", *RUN[3:]).code == 0
+    assert read_certificate(certificate_path(folder / "b.csv")).release != first
+    again = cli(*RUN)
+    assert again.code == 0, words(again.err)
+    assert release_there(folder) == first
+    assert list(states(folder).values()) == ["published", "published"]
+
+
+def test_an_older_release_that_was_set_aside_is_never_deleted(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that dies leaves it under a name with a dot; then somebody writes a certificate there."""
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    assert cli(*RUN).code == 0
+    older = store.get(f"bucket/{WHOLE[0]}")
+    real = StoreStaging._move
+
+    def dies(staging: StoreStaging, here: PurePosixPath, there: PurePosixPath) -> None:
+        if there.name == "people.parquet.certificate.json":
+            raise KeyboardInterrupt
+        real(staging, here, there)
+
+    def tidies_nothing(staging: StoreStaging, *_: Any) -> None:
+        os.close(cast("int", staging._lock))
+        staging._lock = None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StoreStaging, "_move", dies)
+        patched.setattr(StoreStaging, "__exit__", tidies_nothing)
+        with pytest.raises(BaseException):  # noqa: B017, PT011 (as if it were killed)
+            privatize(folder / "in.parquet", OUTPUT, desk=folder / "desk", request=request_of(), force=True)
+    store.put(f"bucket/{WHOLE[1]}", b"{}")
+    refused = cli(*RUN, "--force")
+    assert refused.code == 2, words(refused.err)
+    assert "an older release lies under" in words(refused.err)
+    (aside,) = [name for name in store.names() if "/old/table" in name]
+    assert store.get(f"bucket/{aside}") == older
+    store.files().delete_file(f"bucket/{WHOLE[1]}")
+    assert cli(*RUN, "--force").code == 0
+    assert sorted(store.names()) == WHOLE
+
+
+def test_force_replaces_no_folder_that_somebody_put_something_into(store: Store, tmp_path: Path) -> None:
+    folder = place(tmp_path / "place", 60)
+    output, name = "s3://bucket/out/parts", "bucket/out/parts/notes.txt"
+
+    def release(**given: Any) -> None:
+        privatize(folder / "in.parquet", output, desk=folder / "desk", request=request_of(), **given)
+
+    release()
+    with pytest.raises(ValueError, match="--force replaces nothing else"):
+        release(force=True, confirm=lambda _: store.put(name, b"precious"))
+    assert store.get(name) == b"precious"

@@ -11,15 +11,20 @@ import pytest
 from support.release import (
     FEATURES,
     cli,
+    make_desk,
+    new_policy,
     nothing_changes,
     place_with,
     read_back,
     release,
+    request_of,
     table_of,
+    write_csv,
     write_parquet,
 )
-from targetdp.release import AlreadyReleased, Desk, certificate_path
+from targetdp.release import AlreadyReleased, Desk, certificate_path, privatize
 from targetdp.release._staging import page_path
+from targetdp.table import open_source
 
 
 def again(folder: Path, **given: Any) -> str:
@@ -136,3 +141,47 @@ def test_programs_are_told_what_is_there(tmp_path: Path, monkeypatch: pytest.Mon
     assert [line["event"] for line in lines] == ["made", "released", "already released"]
     assert lines[2]["release"] == first.json["release"]
     assert "already" not in cli("ledger", "log").out, "that nothing was done is not what happened at a desk"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [{"pseudonyms": True, "reason": "no ids any more"}, {"features": FEATURES[:2], "reason": "no topups"}],
+)
+def test_what_another_policy_made_is_another_release(tmp_path: Path, policy: dict[str, Any]) -> None:
+    folder = place_with(tmp_path)
+    release(folder)
+    new_policy(folder / "desk", **policy)
+    assert "was made under another policy than that of now" in again(folder)
+
+
+def test_files_of_the_same_name_and_time_but_another_size_are_another_table(tmp_path: Path) -> None:
+    make_desk(tmp_path)
+    for month, rows in (("october", 60), ("november", 61)):
+        (tmp_path / month).mkdir()
+        os.utime(write_parquet(tmp_path / month / "t.parquet", table_of(rows)), (1, 1))
+    release(tmp_path, table="october/t.parquet")
+    assert "was made of another table" in again(tmp_path, table="november/t.parquet")
+
+
+def test_what_folders_are_named_and_how_a_csv_is_read_are_the_tables_own(tmp_path: Path) -> None:
+    make_desk(tmp_path, public={"region": "known"})
+    (tmp_path / "t" / "region=north").mkdir(parents=True)
+    write_parquet(tmp_path / "t" / "region=north" / "p.parquet")
+    release(tmp_path, table="t")
+    (tmp_path / "t" / "region=north").rename(tmp_path / "t" / "region=south")
+    assert "was made of another table" in again(tmp_path, table="t")
+
+
+def test_a_csv_that_is_read_otherwise_is_another_table(tmp_path: Path) -> None:
+    make_desk(tmp_path)
+    write_csv(tmp_path / "in.csv")
+
+    def read_with(csv: str) -> None:
+        table = open_source(tmp_path / "in.csv", csv=csv, keep_words=True)
+        privatize(table, tmp_path / "out.csv", desk=tmp_path / "desk", request=request_of())
+
+    read_with("separator=,")
+    with pytest.raises(AlreadyReleased):
+        read_with("separator=,")
+    with pytest.raises(ValueError, match="was made of another table"):
+        read_with("separator=, thousands=space")

@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pyarrow.fs as pafs
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
 CHANGES = {"PUT", "POST", "DELETE"}
@@ -57,6 +58,11 @@ class Store:
     def put(self, path: str, content: bytes) -> None:
         with self.files().open_output_stream(path) as file:
             file.write(content)
+
+    def plant(self, bucket: str, key: str, content: bytes) -> None:
+        """Under a key that no client sends as it is: one with ``..`` in it."""
+        (backend,) = s3_backends["123456789012"].values()
+        backend.put_object(bucket, key, content)
 
     def get(self, path: str) -> bytes:
         with self.files().open_input_stream(path) as file:

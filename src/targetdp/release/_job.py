@@ -24,7 +24,7 @@ from targetdp.release._engine._base import (
     fingerprint_of,
     output_schema,
 )
-from targetdp.release._engine._tables import found_on_disk, opened_table
+from targetdp.release._engine._tables import found_for, opened_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._journal import sealed, settle_earlier
@@ -91,6 +91,7 @@ def check_release(
     """
     check.instance("request", request, Request)
     opened = _opened(desk)
+    table = found_for(request, table, opened)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
         with opened_table(table, opened, engine, progress) as source:
@@ -156,7 +157,7 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
-    table, taken = found_on_disk(table, opened), None
+    table, taken = found_for(request, table, opened), None
     csv = output_dialect(opened.policy, table, request.released)
     with (
         on_record(opened, request),
@@ -175,7 +176,7 @@ def privatize(
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
         if taken is not None:
-            told_apart = fingerprint_of(table) if isinstance(table, Source) else None
+            told_apart = fingerprint_of(table, opened.pseudonym_key) if isinstance(table, Source) else None
             place = str(publisher.path or publisher.place)
             try:
                 with fetched(place) as there:
@@ -230,7 +231,8 @@ def _release(
     if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
         desk.remember()
     desk.scales.keep_people()
-    reservation = reserve(desk, ledger, seen, terms, publisher.place, source.fingerprint())
+    told_apart = source.fingerprint(desk.pseudonym_key)
+    reservation = reserve(desk, ledger, seen, terms, publisher.place, told_apart)
     release, draws = reservation.release, reservation.draws
     try:
         scales = _scales(seen, terms, source, draws, progress)

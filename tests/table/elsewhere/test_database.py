@@ -158,3 +158,49 @@ def test_messages_name_the_table_and_not_its_copy(tmp_path: Path) -> None:
         on_disk(Database(f"sqlite:{path}", table="people"), tmp_path) as source,
     ):
         raise ValueError(f"{source} has no x in {source.files[0]}")
+
+
+def test_duckdb_reads_and_writes_no_other_file_and_sorts_in_the_copys_folder(tmp_path: Path) -> None:
+    path, other, spool = tmp_path / "people.db", tmp_path / "other.csv", tmp_path / "it's here"
+    other.write_text("id\nsomebody else\n")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 'a' AS id")
+        connection.execute(f"CREATE VIEW seen AS SELECT * FROM read_csv('{other}')")  # noqa: S608
+    with pytest.raises(TableError, match="query cannot be read"):
+        read(f"duckdb:{path}", spool, query="SELECT * FROM seen")
+    asked = "SELECT current_setting('temp_directory') AS here"
+    assert read(f"duckdb:{path}", tmp_path / "again", query=asked).to_pylist() == [
+        {"here": str(tmp_path / "again")}
+    ]
+    assert read(f"duckdb:{path}", spool, query=asked).to_pylist() == [{"here": str(spool)}]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 'a' AS id; SELECT 'b' AS id",
+        "SELECT 'a' AS id) AS t; SELECT * FROM (SELECT 'b' AS id",
+        "SELECT 'a' AS id) AS t, (SELECT 'b' AS name",
+    ],
+)
+def test_a_query_is_one_and_whole(tmp_path: Path, kind: str, query: str) -> None:
+    path = tmp_path / "people.db"
+    if kind == "sqlite":
+        lite(path, "CREATE TABLE people (id TEXT)")
+    else:
+        duckdb.connect(str(path)).close()
+    with pytest.raises(TableError, match=r"query cannot be read|the query is several statements"):
+        read(f"{kind}:{path}", tmp_path / "spool", query=query)
+    assert read(f"{kind}:{path}", tmp_path / "fine", query="SELECT 'a' AS id;").num_rows == 1
+
+
+def test_an_error_does_not_repeat_what_somebodys_cell_holds(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 'it''s so' AS id, 70123::BIGINT AS calls")
+    for cell in ("id::DOUBLE", "calls::TINYINT", "id::DATE"):
+        with pytest.raises(TableError, match=r"query cannot be read: .*Conver") as caught:
+            read(f"duckdb:{path}", tmp_path / "spool", query=f"SELECT {cell} AS x FROM people")  # noqa: S608
+        assert "70123" not in str(caught.value)
+        assert "s so" not in str(caught.value)

@@ -6,7 +6,7 @@ What is written depends on the released rows alone: their order is that of their
 groups of a fixed number of rows. So neither layout nor last digits tell how the input was ordered or cut.
 """
 
-import hashlib
+import hmac
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ import pyarrow as pa
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
 from targetdp._files import canonical
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
-from targetdp.noise import one_word_each
+from targetdp.noise import derived_key, one_word_each
 from targetdp.normalization import ColumnScales
 from targetdp.release._decision._bits import Bits, Cuts, Decided, Turns, decide
 from targetdp.release._decision._scoring import RunModel, Scoring
@@ -184,16 +184,21 @@ class Engine(Protocol):
     def check_unchanged(self) -> None:
         """A ValueError if the table is not what it was when this object was made."""
 
-    def fingerprint(self) -> str | None:
+    def fingerprint(self, key: bytes) -> str | None:
         """What tells the table from a later one of its name, without reading it; None where nothing does."""
 
 
-def fingerprint_of(source: Source) -> str | None:
-    """The same of a table of files: names and times. It goes on record, and sizes would tell of rows."""
+def fingerprint_of(source: Source, key: bytes) -> str | None:
+    """The same of a table of files: names, sizes, times, what folders give, and how they are read.
+
+    It goes on record, and sizes would tell of rows: so it is made with a key of the desk's.
+    """
     if source.copied:
         return None
-    told = [(Path(name).name, written) for name, _, written, *_ in source.state()]
-    return hashlib.sha256(canonical(told).encode()).hexdigest()
+    files = [(Path(name).name, size, written) for name, size, written, *_ in source.state()]
+    folders = {name: list(values) for name, values in source.folders.items()}
+    told = canonical([files, folders, source.csv.text])
+    return hmac.digest(derived_key(key, "tables"), told.encode(), "sha256").hex()
 
 
 _ENGINES: dict[str, Callable[[Any], Engine]] = {}

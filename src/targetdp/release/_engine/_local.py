@@ -129,9 +129,9 @@ class LocalEngine:
         if self._now() != self._state:
             raise NotYetError(f"{self.place} changed while it was read: try again when nobody writes to it")
 
-    def fingerprint(self) -> str | None:
+    def fingerprint(self, key: bytes) -> str | None:
         """See `Engine`."""
-        return fingerprint_of(self.source) if isinstance(self.source, Source) else None
+        return fingerprint_of(self.source, key) if isinstance(self.source, Source) else None
 
     def _now(self) -> Any:
         return self.source.state() if isinstance(self.source, Source) else None

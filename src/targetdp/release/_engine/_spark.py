@@ -109,9 +109,9 @@ class SparkEngine:
         if self._source is not None and self._source.state() != self._state:
             raise NotYetError(f"{self.place} changed while it was read: try again when nobody writes to it")
 
-    def fingerprint(self) -> str | None:
+    def fingerprint(self, key: bytes) -> str | None:
         """See `Engine`."""
-        return None if self._source is None else fingerprint_of(self._source)
+        return None if self._source is None else fingerprint_of(self._source, key)
 
     def types(self, names: Sequence[str]) -> Mapping[str, pa.DataType]:
         """See `Engine`."""

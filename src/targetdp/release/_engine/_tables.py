@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import Progress
+from targetdp.release._certificate._certificate import SUFFIX
 from targetdp.release._certificate._contents import arrow_of
 from targetdp.release._desk import Desk, find_desk
 from targetdp.release._draws import made_drafts
 from targetdp.release._engine._base import Engine, engine_of
 from targetdp.release._engine._local import LocalEngine, TableInMemory
-from targetdp.table import Elsewhere, Source, on_disk, open_source, table_given
+from targetdp.release._request import Request
+from targetdp.table import Database, Elsewhere, Source, TableError, on_disk, open_source, table_given
 
 
 def found_on_disk(table: Any, desk: Desk) -> Any:
@@ -19,8 +21,37 @@ def found_on_disk(table: Any, desk: Desk) -> Any:
     given = table_given(table)
     several = isinstance(given, list | tuple) and all(isinstance(one, str | Path) for one in given)
     if isinstance(given, Path) or several:
-        return open_source(given, csv=desk.policy.csv, keep_words=True)
+        given = open_source(given, csv=desk.policy.csv, keep_words=True)
+    if isinstance(given, Source):
+        _refuse_releases(given)
     return given
+
+
+def found_for(request: Request, table: Any, desk: Desk) -> Any:
+    """As `found_on_disk`; refused is a table of which rows say how it is read, where no row may tell."""
+    given = found_on_disk(table, desk)
+    if request.classic and isinstance(given, Database) and not given.has_types:
+        raise TableError(
+            f"input {given}: its columns have no types, so how everybody's cells are read depends on rows, "
+            "and decisions at B = 2 protect whatever is in a row: export it to Parquet or CSV, and take that"
+        )
+    return given
+
+
+def _refuse_releases(source: Source) -> None:
+    """Refuse what a folder, a pattern or several names take in beside people's rows."""
+    named = set(source.places) if len(source.places) == 1 else set()
+    inside = {
+        file.parent
+        for file in source.files
+        if file.parent not in source.places and any(place in file.parents for place in source.places)
+    }
+    for path in sorted({*source.places, *source.files, *inside} - named):
+        if Path(f"{path}{SUFFIX}").is_file():
+            raise TableError(
+                f"input {path} is a release (its certificate lies beside it), and not a part of a table of "
+                "people: move it elsewhere, or name the parts"
+            )
 
 
 @contextmanager
@@ -52,6 +83,8 @@ def spooled(table: Source | Elsewhere, desk: Desk, progress: Progress | None = N
     folder = made_drafts(desk.drafts) if isinstance(table, Elsewhere) else desk.drafts
     csv = desk.policy.csv
     with on_disk(table, folder, csv=csv, order=desk.policy.id.column, progress=progress) as source:
+        if source.copied:
+            _refuse_releases(source)
         yield source
 
 

@@ -390,7 +390,11 @@ def _unfinished(
     for row in reserved:
         same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
-        done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
+        proofs = (
+            certificate_path(Path(row.title["output"])),
+            *desk.drafts.glob("to-*/.*.targetdp/journal.json"),
+        )
+        done = same and any(belongs(path, row.release) for path in proofs)
         if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release
     return None

@@ -92,8 +92,12 @@ class StoreStaging(Staging):
             self._upload(Path(f"{self.table}{name}"), self._hidden / _NEW / f"table{name}")
         for end in proofs:
             self._upload(self.folder / f"proof{end}", self._hidden / _NEW / f"proof{end}")
+        if self._force:
+            self._must_be_a_release()  # whoever wrote there since the run began wrote it for others
         old = self._names_there() if self._force else []
         noted = {**journal, "files": new, "old": old}
+        if not self._force:
+            self._must_be_free()  # before the journal: what is there now is nobody's to undo
         write_whole(self.folder / _JOURNAL, json.dumps({**noted, _CHECK: digest_of(noted)}))
         sync_folder(self.folder)
         for name in sorted(old, key=lambda name: name != SUFFIX):  # a certificate never without its table
@@ -181,15 +185,36 @@ class StoreStaging(Staging):
 
     def _undo(self, files: list[str], old: list[str]) -> None:
         """Take away what has its name without a certificate; an older release takes its names again."""
+        kept = [
+            name for name in old if name != SUFFIX and self._is_there(self._hidden / _OLD / self._key(name))
+        ]
         if self._is_there(self._named(SUFFIX)):
+            if kept:
+                raise ValueError(
+                    f"an older release lies under {self._hidden / _OLD}, and somebody wrote "
+                    f"{self._uri}{SUFFIX} since a run died: nothing was deleted; move that certificate away, "
+                    "and run the same command again"
+                )
             return  # it steps aside first, and comes back last: all that belongs to it is there
         for name in files:
-            if name not in old and self._is_there(self._named(name)):
+            if name not in old and self._is_ours(name):
                 self._store.delete_file(str(self._named(name)))
         for name in sorted(old, key=lambda name: name == SUFFIX):
             aside = self._hidden / _OLD / self._key(name)
             if self._is_there(aside):
                 self._move(aside, self._named(name))
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether what has a name there is what this run gave it: byte for byte what lies in the desk."""
+        own = self.folder / f"proof{name}" if name in {SUFFIX, PAGE_SUFFIX} else Path(f"{self.table}{name}")
+        try:
+            with self._store.open_input_stream(str(self._named(name))) as there, own.open("rb") as here:
+                while piece := here.read(_PIECE):
+                    if there.read(len(piece)) != piece:
+                        return False
+                return not there.read(1)
+        except FileNotFoundError:
+            return False
 
     def _may_be_there(self, release: str) -> bool:
         """Whether the certificate has its name; true where nobody can tell."""

@@ -44,8 +44,8 @@ def already_released(
         ValueError: It is another release, or not a whole one; the message says why.
 
     Guarantees: it is what a run of now would have made: this desk's own release of this very request, its
-    certificate and its files whole, published by the ledger and not withdrawn, and of files that were not
-    written to since. Whatever cannot be told counts as another release.
+    certificate and its files whole, published by the ledger and not withdrawn, under the policy of now, and
+    of files that were not written to since. Whatever cannot be told counts as another release.
     """
     try:
         c = read_certificate(certificate_path(output))
@@ -60,6 +60,8 @@ def already_released(
         raise _other(place, f"release {c.release[:12]} is {row.state}")
     if row.withdrawn is not None:
         raise _other(place, f"release {c.release[:12]} was withdrawn")
+    if c.desk.policy_sha256 != desk.policy.sha256:
+        raise _other(place, f"release {c.release[:12]} was made under another policy than that of now")
     if fingerprint is None or row.title.get("table") != fingerprint:
         raise _other(
             place,

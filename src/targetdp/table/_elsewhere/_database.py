@@ -18,6 +18,7 @@ from targetdp._core import Progress, check
 from targetdp.table._dialect import TableError
 from targetdp.table._elsewhere._secrets import explained, refuse_secrets, scheme_of
 from targetdp.table._elsewhere._spool import Elsewhere, write_spool
+from targetdp.table._paths import NoTableError
 
 _WHOLE, _HEAD, _DIGITS = "whole numeric", 4, 18
 """PostgreSQL says digits and places of a number in one, beside a constant."""
@@ -40,7 +41,8 @@ class _Dialect:
     """What one database calls things."""
 
     name: str
-    open: Callable[[str], AbstractContextManager[_Session]]
+    open: Callable[[str, Path], AbstractContextManager[_Session]]
+    """Given its address, and the folder in which alone it may keep what it is at work on."""
     plain: str
     """Types that come as they are (a pattern)."""
     texts: str
@@ -50,17 +52,20 @@ class _Dialect:
     exact: str
     """Types of other exact numbers."""
     collate: str = ""
-    double: str = "DOUBLE PRECISION"
+    to_whole: str = "CAST({0} AS BIGINT)"
+    to_double: str = "CAST({0} AS DOUBLE)"
     text: str = "TEXT"
 
     def column(self, name: str, kind: str, *, is_id: bool) -> str:
         """What is read of a column."""
         if re.fullmatch(self.plain, kind):
             return _quoted(name)
-        wanted = self.double if re.fullmatch(self.exact, kind) and not is_id else self.text
+        form = (
+            self.to_double if re.fullmatch(self.exact, kind) and not is_id else f"CAST({{0}} AS {self.text})"
+        )
         if re.fullmatch(self.whole, kind):
-            wanted = "BIGINT"
-        return f"CAST({_quoted(name)} AS {wanted}) AS {_quoted(name)}"
+            form = self.to_whole
+        return f"{form.format(_quoted(name))} AS {_quoted(name)}"
 
     def select(self, query: str, types: Mapping[str, str], order: str | None) -> str:
         """The query that reads all columns of another one, in the order of one of them."""
@@ -119,14 +124,21 @@ class Database(Elsewhere):
         name = DIALECTS[scheme_of(self.uri)].name
         return f"{name} query" if self.table is None else f"{name} table {self.table}"
 
+    @property
+    def has_types(self) -> bool:
+        """Whether its columns have types, so that no row changes how others are read."""
+        return scheme_of(self.uri) != "sqlite"
+
     def spool(self, folder: Path, order: str | None, progress: Progress) -> Path:
         """See `Elsewhere`."""
         dialect = DIALECTS[scheme_of(self.uri)]
-        with explained(f"input {self} cannot be read", *_errors()), dialect.open(self.uri) as session:
+        failed = f"input {self} cannot be read"
+        with explained(failed, *_errors()), dialect.open(self.uri, folder) as session:
             query = self._query()
             types = session.types(query)
-            reader = session.read(dialect.select(query, types, order))
-            return write_spool(folder / "table.parquet", reader.schema, reader, progress)
+            with explained(failed, *_errors(), among_rows=True):
+                reader = session.read(dialect.select(query, types, order))
+                return write_spool(folder / "table.parquet", reader.schema, reader, progress)
 
     def _query(self) -> str:
         if self.query is not None:
@@ -185,7 +197,7 @@ def _type_of(field: pa.Field) -> str:
 
 
 @contextmanager
-def _postgres(uri: str) -> Iterator[_Postgres]:
+def _postgres(uri: str, _: Path) -> Iterator[_Postgres]:
     try:
         import adbc_driver_postgresql.dbapi as driver  # noqa: PLC0415
     except ImportError as error:
@@ -203,6 +215,8 @@ class _Lite:
         self._cursor = cursor
 
     def types(self, query: str) -> dict[str, str]:
+        self._cursor.execute(f"EXPLAIN {query}")  # alone, it must be whole; in brackets, it must be one
+        self._cursor.fetchall()
         self._cursor.execute(f"SELECT * FROM (\n{query}\n) LIMIT 0")  # noqa: S608
         return _once((name, "") for name in self._cursor.fetch_record_batch().schema.names)
 
@@ -227,7 +241,7 @@ class _Lite:
 
 
 @contextmanager
-def _lite(uri: str) -> Iterator[_Lite]:
+def _lite(uri: str, _: Path) -> Iterator[_Lite]:
     try:
         import adbc_driver_sqlite.dbapi as driver  # noqa: PLC0415
     except ImportError as error:
@@ -248,6 +262,8 @@ class _Duck:
         self._connection = connection
 
     def types(self, query: str) -> dict[str, str]:
+        if len(self._connection.extract_statements(query)) != 1:  # alone, it must be whole
+            raise TableError("the query is several statements: give one")
         found = self._connection.execute(f"DESCRIBE SELECT * FROM (\n{query}\n)").fetchall()  # noqa: S608
         return _once((name, kind) for name, kind, *_ in found)
 
@@ -256,12 +272,18 @@ class _Duck:
 
 
 @contextmanager
-def _duck(uri: str) -> Iterator[_Duck]:
+def _duck(uri: str, folder: Path) -> Iterator[_Duck]:
     try:
         import duckdb  # noqa: PLC0415
     except ImportError as error:
         raise _missing("duckdb") from error
     with duckdb.connect(str(_file(uri)), read_only=True) as connection:
+        within = str(folder.absolute()).replace("'", "''")
+        connection.execute(
+            f"SET temp_directory = '{within}'"
+        )  # else it sorts beside the file, for all to see
+        connection.execute("SET enable_external_access = false")  # nor does the file read or write others
+        connection.execute("SET lock_configuration = true")
         connection.execute("BEGIN TRANSACTION")
         yield _Duck(connection)
 
@@ -269,7 +291,7 @@ def _duck(uri: str) -> Iterator[_Duck]:
 def _file(uri: str) -> Path:
     file = Path(uri.partition(":")[2])
     if not file.is_file():
-        raise TableError(f"input {file} is no file of a database: check the name")
+        raise NoTableError(f"input {file} is no file of a database: check the name")
     return file
 
 
@@ -283,6 +305,10 @@ def _once(columns: Iterator[tuple[str, str]]) -> dict[str, str]:
 _POSTGRES = _Dialect(
     "PostgreSQL", _postgres, plain="bool|int[248]|float[48]|text|varchar|bpchar|date|timestamp|timestamptz",
     texts="text|varchar|bpchar", whole=_WHOLE, exact="numeric", collate=' COLLATE "C"',
+    to_whole="CAST(NULLIF({0}, 'NaN') AS BIGINT)",
+    to_double="CASE WHEN {0} = 'NaN' THEN 'NaN' WHEN {0} > 1.7976931348623157e308 THEN 'Infinity' "
+    "WHEN {0} < -1.7976931348623157e308 THEN '-Infinity' WHEN abs({0}) < 5e-324 THEN 0 "
+    "ELSE CAST({0} AS DOUBLE PRECISION) END",
 )  # fmt: skip
 DIALECTS = {
     "postgresql": _POSTGRES,
@@ -290,8 +316,7 @@ DIALECTS = {
     "duckdb": _Dialect(
         "DuckDB", _duck, texts="",
         plain=r"BOOLEAN|U?(TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP.*",
-        whole=r"DECIMAL\((\d|1[0-8]),0\)", exact=r"DECIMAL.*|U?HUGEINT|BIGNUM", double="DOUBLE",
-        text="VARCHAR",
+        whole=r"DECIMAL\((\d|1[0-8]),0\)", exact=r"DECIMAL.*|U?HUGEINT|BIGNUM", text="VARCHAR",
     ),
     "sqlite": _Dialect("SQLite", _lite, plain="", texts="", whole=" ", exact=" ", collate=" COLLATE BINARY"),
 }  # fmt: skip

@@ -10,10 +10,21 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from targetdp.table._dialect import TableError
+from targetdp.table._paths import NoTableError
 
-_IN_FRONT = re.compile(r"://[^@]*:[^@]*@")
+_IN_FRONT = re.compile(r"(://|^\w[\w+.-]+:)[^@]*:[^@]*@")
 """A name and a password before a host. Whatever may be one is refused."""
 _NAMES = re.compile(r"password|secret|token|access_key|(^|_)sas(_|$)|signature")
+_CELLS = re.compile(
+    r"""\b(DETAIL|CONTEXT|HINT|LINE \d+)\b.*|'.*'|".*"|(?<![\w.])[-+]?\.?\d[\w.+-]*|\bvalue:? \S+"""
+)
+"""Where a database that meets a cell it cannot read may say what the cell holds: quotes, numbers, details."""
+_LATER = re.compile(
+    r"(?i)connection refused|could(n't| not) (connect|translate host)|is the server running|timed? ?out|"
+    r"starting up|shutting down|server closed the connection|too many (clients|connections)|"
+    r"remaining connection slots|database is locked|could not set lock|network_connection"
+)
+"""What a server says that is down or full, and a file that somebody writes to."""
 _HELD = (
     "PGPASSWORD", "PGSSLPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_KEY",
     "AZURE_CLIENT_SECRET",
@@ -71,18 +82,20 @@ def without_secrets(error: BaseException) -> str:
 
 
 @contextmanager
-def explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
+def explained(what: str, *kinds: type[Exception], among_rows: bool = False) -> Iterator[None]:
     """Turn a driver's errors into ones that say what failed, and no secret.
 
     Args:
         what: What cannot be done: ``"input s3://… cannot be read"``.
         kinds: The driver's own errors, besides those of pyarrow.
+        among_rows: Whether rows are being read, so that an error may hold what somebody's cell holds.
 
     Returns:
         A context manager.
 
     Raises:
         TableError: In place of any of these.
+        NoTableError: The same, where the server is down or a lock is held: later it may be there.
         OSError: This disk is full, which is no matter of the driver.
 
     Example:
@@ -98,4 +111,6 @@ def explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
     except (pa.ArrowException, OSError, *kinds) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        raise TableError(f"{what}: {without_secrets(error)}") from None
+        said = without_secrets(error)
+        kind = NoTableError if _LATER.search(said) else TableError
+        raise kind(f"{what}: {_CELLS.sub('…', said) if among_rows else said}") from None

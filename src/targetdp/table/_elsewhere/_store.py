@@ -12,6 +12,7 @@ from targetdp._files import create_new
 from targetdp.table._dialect import TableError
 from targetdp.table._elsewhere._secrets import explained, refuse_secrets, scheme_of
 from targetdp.table._elsewhere._spool import Elsewhere
+from targetdp.table._paths import NoTableError
 
 _PIECE = 1 << 24
 
@@ -58,14 +59,17 @@ class StoredTable(Elsewhere):
             store, path = open_store(self.uri)
             place = folder / PurePosixPath(path).name
             if store.get_file_info(path).type is pafs.FileType.NotFound:
-                raise TableError(f"input {self} does not exist: check the name")
+                raise NoTableError(f"input {self} does not exist: check the name")
             beside = [f"{path.rstrip('/')}{end}" for end in endings]
             below = pafs.FileSelector(path, recursive=True, allow_not_found=True)
             is_file = store.get_file_info(path).type is pafs.FileType.File
             inside = [store.get_file_info(path)] if is_file else store.get_file_info(below)
             for found in (*inside, *(store.get_file_info(beside) if beside else ())):
                 if found.type is pafs.FileType.File:
-                    copy = folder / PurePosixPath(found.path).relative_to(PurePosixPath(path).parent)
+                    inner = PurePosixPath(found.path).relative_to(PurePosixPath(path).parent)
+                    if ".." in inner.parts:  # a key may say anything; whoever may write there wrote it
+                        raise TableError(f"input {self} holds a name with '..' in it, which leads elsewhere")
+                    copy = folder / inner
                     copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     _download(store, found.path, copy)
             return place
@@ -96,11 +100,17 @@ def local_path(text: str) -> Path:
     Returns:
         The path.
 
+    Raises:
+        ValueError: There is none, and the text looks like an address with a password.
+
     Example:
         >>> local_path("file:///data/people.parquet"), local_path("people.parquet")
         (PosixPath('/data/people.parquet'), PosixPath('people.parquet'))
     """
-    return Path(unquote(urlsplit(text).path)) if text.startswith("file://") else Path(text)
+    path = Path(unquote(urlsplit(text).path)) if text.startswith("file://") else Path(text)
+    if not os.path.lexists(path):  # s3:/… with one slash is a name of nothing, and messages repeat names
+        refuse_secrets(text.partition("?")[0])
+    return path
 
 
 def open_store(uri: str) -> tuple[pafs.FileSystem, str]:

@@ -129,9 +129,8 @@ class Look:
         elif self.history.counted and not self.watched:
             yield "your configuration has no mark of this ledger: only certificates would tell an older copy"
         unknown = [other for other in self.elsewhere if other.gone or (other.problem and p.new_people)]
-        yield from (
-            f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
-        )
+        for one in unknown:
+            yield f"whether desk {one.path} knows these people cannot be told: {one.problem}"
         if self.doubt:
             yield f"the table looks written with {self.doubt}, and is read otherwise: see [csv] of the policy"
         if p.request.sample_only:
@@ -154,9 +153,7 @@ class Look:
                 f"direction is left; {remedy}"
             )
         yield from doubts(p, self.inspection.spread, self.history)
-        if terms is None:
-            return
-        if terms.law.noisy is None:
+        if terms is None or terms.law.noisy is None:
             return
         length = noise_length(terms.law.noisy)
         if length > DROWNED:
@@ -238,8 +235,9 @@ class Look:
     def _within(self) -> list[str]:
         """What distance B means for columns that are no plain numbers."""
         p = self.prepared
-        told = () if p.request.classic else p.encoding.within(p.features, p.request.B)
-        return [f"within B, {line}" for line in told]
+        return [] if p.request.classic else [
+            f"within B, {line}" for line in p.encoding.within(p.features, p.request.B)
+        ]  # fmt: skip
 
     def _budget(self) -> list[str]:
         s = self.spending
@@ -390,10 +388,8 @@ def _unfinished(
     for row in reserved:
         same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
-        proofs = (
-            certificate_path(Path(row.title["output"])),
-            *desk.drafts.glob("to-*/.*.targetdp/journal.json"),
-        )
+        journals = desk.drafts.glob("to-*/.*.targetdp/journal.json")
+        proofs = (certificate_path(Path(row.title["output"])), *journals)
         done = same and any(belongs(path, row.release) for path in proofs)
         if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release

@@ -124,6 +124,11 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     csv = replace(read, thousands="")  # no mark is written
     if not csv.quote:
         raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')
+    if csv.quote != '"':  # what they do not know as a quote, they read as text, and what is inside as cells
+        raise ValueError(
+            f'[csv] output = "same" with quote = {csv.quote}: spreadsheets know no other than \'"\', and '
+            'would run what is quoted; set output = "plain" under [csv]'
+        )
     if csv.encoding.startswith("utf"):
         return csv
     remedy = f'may have no place in {csv.encoding}: set output = "plain" under [csv], or encoding = "utf-8"'

@@ -229,6 +229,7 @@ def test_a_table_in_a_store_is_released_as_on_disk(
     assert "input s3://bucket/absent.parquet does not exist: check the name" in words(absent.err)
     for wrong, message in (
         ("s3://bucket/out", "overlap"),
+        ("s3://bucket/o%75t", "overlap"),
         (f"{OUTPUT}?region=us-east-1", "overlap"),
         ("nowhere://bucket/x", "nowhere://… cannot be opened"),
     ):

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -96,7 +97,7 @@ def open_output(
     staging = _staging_for(output, desk, force=force, private=private)
     place = local_path(str(output))
     if isinstance(table, StoredTable) and is_stored(str(output)):
-        _must_differ("input", Path(str(table)), Path(staging.place))
+        _must_differ("input", Path(unquote(str(table))), Path(unquote(staging.place)))
     for named in table.places if isinstance(table, Source) else ():
         _must_differ("input", named, place)
     _must_differ("desk", desk, place)

@@ -279,7 +279,7 @@ def test_a_server_that_dies_ends_the_run_in_a_sentence_and_at_no_cost(tmp_path: 
             wait_until(lambda: server.ask("SELECT 1 AS n FROM pg_stat_activity WHERE wait_event = 'PgSleep'"))
             server.die()
             said = words(process.communicate(timeout=60)[0])
-    assert process.returncode == 2
+    assert process.returncode == 6
     assert "input PostgreSQL query cannot be read" in said
     assert "Traceback" not in said
     assert not (tmp_path / "out.parquet").exists()

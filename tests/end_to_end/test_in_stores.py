@@ -190,7 +190,7 @@ def test_what_has_no_certificate_is_no_release(
     forced = cli(*RUN, "--force")
     assert forced.code == 2
     assert "is not a release with a certificate: --force replaces nothing else" in words(forced.err)
-    assert cli("verify", "s3://bucket/out/absent.parquet").code == 2
+    assert cli("verify", "s3://bucket/out/absent.parquet").code == 6, "it may come yet"
 
 
 def test_a_folder_of_parts_replaces_another_one(
@@ -224,9 +224,12 @@ def test_a_table_in_a_store_is_released_as_on_disk(
     done = privatize(table, "out.parquet", desk=folder / "desk", request=request_of())
     assert read_back(folder / "out.parquet").num_rows == done.certificate.rows == 60
     nothing_is_left(store, folder)
+    absent = cli("privatize", "s3://bucket/absent.parquet", *RUN[2:])
+    assert absent.code == 6, "a timer tries again"
+    assert "input s3://bucket/absent.parquet does not exist: check the name" in words(absent.err)
     for wrong, message in (
-        ("s3://bucket/absent.parquet", "input s3://bucket/absent.parquet does not exist: check the name"),
         ("s3://bucket/out", "overlap"),
+        ("s3://bucket/o%75t", "overlap"),
         (f"{OUTPUT}?region=us-east-1", "overlap"),
         ("nowhere://bucket/x", "nowhere://… cannot be opened"),
     ):
@@ -384,3 +387,13 @@ def test_force_replaces_no_folder_that_somebody_put_something_into(store: Store,
     with pytest.raises(ValueError, match="--force replaces nothing else"):
         release(force=True, confirm=lambda _: store.put(name, b"precious"))
     assert store.get(name) == b"precious"
+
+
+def test_a_run_that_ends_takes_no_folder_from_under_another_one(store: Store, tmp_path: Path) -> None:
+    folder = place(tmp_path / "place", 60)
+    one, other = (StoreStaging(OUTPUT, folder / "desk", force=False) for _ in range(2))
+    with one:
+        pass
+    with other:
+        assert other.output.parent.is_dir()
+    nothing_is_left(store, folder)

@@ -22,7 +22,7 @@ from support.release import (
     write_csv,
 )
 from support.table_files import hold_noise, mixed, released, write_dialect, write_hive
-from targetdp.release import Refused
+from targetdp.release import Refused, privatize
 from targetdp.table import Dialect, TableError, dialect_lines, find_files, open_source
 from targetdp.targeting import read_decisions, read_scores
 
@@ -294,6 +294,15 @@ def test_text_that_may_have_no_place_in_the_encoding_is_refused_before_anything_
         released(tmp_path / "upper", spelled, output="out.csv", csv=csv, spelling={"case": "upper"})
 
 
+def test_spreadsheets_know_one_quote_only(tmp_path: Path) -> None:
+    """What another one quotes, they read as text, separators and all."""
+    csv, _ = DIALECTS["bars in single quotes"]
+    source = write_dialect(tmp_path / "in.csv", table_of(), csv)
+    with pytest.raises(ValueError, match="spreadsheets know no other than '\"'"):
+        released(tmp_path / "place", source, output="out.csv", csv=f'{toml(csv)}\noutput = "same"')
+    assert not (tmp_path / "place" / "out.csv").exists()
+
+
 # Several files
 
 
@@ -521,3 +530,22 @@ def test_which_folders_count_does_not_depend_on_how_a_table_is_named(
     assert open_source(files[0]).folders == {}
     assert set(open_source([inside]).folders) == {"region", "month"}
     assert set(open_source(tmp_path).folders) == {"year", "region", "month"}
+
+
+@pytest.mark.parametrize("output", ["private.parquet", "private"])
+def test_a_release_among_parts_is_refused_by_name(tmp_path: Path, output: str) -> None:
+    """Its rows are of a release, and with pseudonyms nobody would see them twice."""
+    files = parts(tmp_path / "parts")
+    make_desk(tmp_path, pseudonyms=True)
+    place = tmp_path / "parts" / output
+
+    def release(table: Any) -> None:
+        privatize(table, tmp_path / "out.csv", desk=tmp_path / "desk", request=request_of())
+
+    privatize(str(tmp_path / "parts" / "part-*.parquet"), place, desk=tmp_path / "desk", request=request_of())
+    deep = tmp_path / "parts" / "**" / "*"
+    for table in (tmp_path / "parts", deep, [*files, place], tmp_path / "parts" / "priv*"):
+        with pytest.raises(
+            TableError, match=rf"input .*{output} is a release \(its certificate lies beside it"
+        ):
+            release(table)

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -96,7 +97,7 @@ def open_output(
     staging = _staging_for(output, desk, force=force, private=private)
     place = local_path(str(output))
     if isinstance(table, StoredTable) and is_stored(str(output)):
-        _must_differ("input", Path(str(table)), Path(staging.place))
+        _must_differ("input", Path(unquote(str(table))), Path(unquote(staging.place)))
     for named in table.places if isinstance(table, Source) else ():
         _must_differ("input", named, place)
     _must_differ("desk", desk, place)
@@ -124,6 +125,11 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     csv = replace(read, thousands="")  # no mark is written
     if not csv.quote:
         raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')
+    if csv.quote != '"':  # what they do not know as a quote, they read as text, and what is inside as cells
+        raise ValueError(
+            f'[csv] output = "same" with quote = {csv.quote}: spreadsheets know no other than \'"\', and '
+            'would run what is quoted; set output = "plain" under [csv]'
+        )
     if csv.encoding.startswith("utf"):
         return csv
     remedy = f'may have no place in {csv.encoding}: set output = "plain" under [csv], or encoding = "utf-8"'

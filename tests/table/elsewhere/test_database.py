@@ -1,6 +1,8 @@
 """DuckDB and SQLite, addresses, and what may never be in one."""
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -8,8 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.release import command
-from targetdp._core import Silent
+from support.decisions import asks, with_cut
+from support.release import command, make_desk, place_with, words
+from targetdp._core import NotYetError, Silent
+from targetdp.release import check_release, privatize
 from targetdp.table import Database, TableError, on_disk, table_named
 from targetdp.table._elsewhere._secrets import without_secrets
 
@@ -102,6 +106,8 @@ def test_files_are_only_read(tmp_path: Path, kind: str) -> None:
         "postgresql://db.example/operator?pass%77ord=sesame",
         "postgresql://db.example/operator?sslkey=k&sslpassword=sesame",
         "s3://KEY:sesame@bucket/people.parquet",
+        "s3:/KEY:sesame@bucket/people.parquet",
+        "postgres:/ann:sesame@db.example/operator",
         "s3://bucket/people.parquet?secret_key=sesame",
         "abfss://box@account/people.parquet?sas_token=sesame",
     ],
@@ -111,8 +117,8 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(tmp_path: Path, 
     with pytest.raises(ValueError, match="holds a password or key, which others could see: leave") as caught:
         table_named(address, table=table)
     assert "same" not in str(caught.value)
-    for words in (["init", address], ["privatize", address, "out.parquet"]):
-        ran = command(*words, *(["--table", table] if table else []), "--json", cwd=tmp_path)
+    for given in (["init", address], ["privatize", address, "out.parquet"]):
+        ran = command(*given, *(["--table", table] if table else []), "--json", cwd=tmp_path)
         assert ran.code == 2
         assert "same" not in ran.out + ran.err
 
@@ -204,3 +210,44 @@ def test_an_error_does_not_repeat_what_somebodys_cell_holds(tmp_path: Path) -> N
             read(f"duckdb:{path}", tmp_path / "spool", query=f"SELECT {cell} AS x FROM people")  # noqa: S608
         assert "70123" not in str(caught.value)
         assert "s so" not in str(caught.value)
+
+
+def test_an_output_with_a_password_is_not_repeated_either(tmp_path: Path) -> None:
+    place_with(tmp_path)
+    ran = command(
+        "privatize", "in.parquet", "s3:/KEY:sesame@bucket/x.parquet", "--B", "0.25", "--epsilon", "4",
+        "--yes", cwd=tmp_path,
+    )  # fmt: skip
+    assert ran.code == 2
+    assert "holds a password or key" in words(ran.err)
+    assert "same" not in ran.out + ran.err
+
+
+def test_what_is_not_there_yet_or_held_is_to_be_tried_again(tmp_path: Path) -> None:
+    path = lite(tmp_path / "people.db", "CREATE TABLE people (id TEXT)", "INSERT INTO people VALUES ('a')")
+    holds = (
+        f"import sqlite3; c = sqlite3.connect({str(path)!r}, isolation_level=None); "
+        "c.execute('BEGIN EXCLUSIVE'); print(flush=True); input()"
+    )
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", holds], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:  # locks are a process's own
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(NotYetError, match="locked"):
+            read(f"sqlite:{path}", tmp_path / "spool")
+        holder.communicate(b"\n")
+    for uri in (f"duckdb:{tmp_path / 'absent.db'}", "postgresql://127.0.0.1:1/operator"):
+        with pytest.raises(NotYetError, match="input"):
+            read(uri, tmp_path / "spool")
+
+
+def test_decisions_that_protect_any_row_are_not_made_of_columns_without_types(tmp_path: Path) -> None:
+    """One person's text would change how all others' cells are read."""
+    make_desk(tmp_path)
+    path = lite(tmp_path / "people.db", "CREATE TABLE people (name, calls, texts, topups)")
+    database = Database(f"sqlite:{path}", table="people")
+    with pytest.raises(TableError, match=r"its columns have no types.* export it to Parquet or CSV"):
+        check_release(database, desk=tmp_path / "desk", request=asks(with_cut(8.0)))
+    with pytest.raises(TableError, match="its columns have no types"):
+        privatize(database, tmp_path / "o.csv", desk=tmp_path / "desk", request=asks(with_cut(8.0)))

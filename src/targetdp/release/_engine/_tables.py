@@ -40,11 +40,12 @@ def found_for(request: Request, table: Any, desk: Desk) -> Any:
 
 def _refuse_releases(source: Source) -> None:
     """Refuse what a folder, a pattern or several names take in beside people's rows."""
-    named = set(source.places) if len(source.places) == 1 else set()
+    named = {place for place in source.places if str(place) == source.name}
     inside = {
-        file.parent
+        folder
         for file in source.files
-        if file.parent not in source.places and any(place in file.parents for place in source.places)
+        for folder in file.parents
+        if any(place in folder.parents for place in source.places)
     }
     for path in sorted({*source.places, *source.files, *inside} - named):
         if Path(f"{path}{SUFFIX}").is_file():

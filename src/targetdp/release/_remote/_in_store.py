@@ -19,10 +19,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pyarrow.fs as pafs
 
+from targetdp._core import NotYetError
 from targetdp._files import draft_folder, sync_folder, write_whole
 from targetdp.release._agreed._record import AGREEMENT_SUFFIX, AgreementRecord
 from targetdp.release._certificate._certificate import PAGE_SUFFIX, SUFFIX, Certificate
@@ -72,6 +73,14 @@ class StoreStaging(Staging):
     def published(self) -> bool:
         """Whether the certificate has its name, or may have."""
         return self._visible
+
+    def __enter__(self) -> Self:
+        """As on a disk; an earlier run may have taken the folder away since this one asked for it."""
+        self.output.parent.mkdir(mode=0o700, exist_ok=True)
+        try:
+            return super().__enter__()
+        except FileNotFoundError as error:
+            raise NotYetError(f"another run is writing {self.name}: wait for it") from error
 
     def begin(self, settle: Callable[[dict[str, Any]], None]) -> None:
         """As on a disk: finish or undo what an earlier run left; then refuse an output that is taken."""

@@ -189,13 +189,13 @@ class Engine(Protocol):
 
 
 def fingerprint_of(source: Source, key: bytes) -> str | None:
-    """The same of a table of files: names, sizes, times, what folders give, and how they are read.
+    """The same of a table of files: names, times, what folders give, and how they are read.
 
-    It goes on record, and sizes would tell of rows: so it is made with a key of the desk's.
+    It goes on record, and sizes would tell of rows. It is made with a key of the desk's all the same.
     """
     if source.copied:
         return None
-    files = [(Path(name).name, size, written) for name, size, written, *_ in source.state()]
+    files = [(Path(name).name, written) for name, _, written, *_ in source.state()]
     folders = {name: list(values) for name, values in source.folders.items()}
     told = canonical([files, folders, source.csv.text])
     return hmac.digest(derived_key(key, "tables"), told.encode(), "sha256").hex()

@@ -382,16 +382,15 @@ def _unfinished(
 ) -> str | None:
     """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
     reserved = [row for row in history.releases.values() if row.state == "reserved"]
-    if not reserved:
-        return None
-    bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
+    desk, bound = prepared.desk, bound_of(prepared, terms, inspection.people) if reserved else ""
     for row in reserved:
-        same = row.title.get("bound") == bound
+        if row.title.get("bound") != bound:
+            continue
         # What is published, and only its ledger was not told, is done: another output is another release.
         journals = desk.drafts.glob("to-*/.*.targetdp/journal.json")
         proofs = (certificate_path(Path(row.title["output"])), *journals)
-        done = same and any(belongs(path, row.release) for path in proofs)
-        if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
+        done = any(belongs(path, row.release) for path in proofs)
+        if not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release
     return None
 
